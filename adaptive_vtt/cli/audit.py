@@ -25,7 +25,7 @@ from .printing import filled, plain_console
 from .progress import Live
 from .run_folder import begin, named, rewrite, run_and_report
 from .signals import Interrupted, interruptible
-from .spec_changes import one_too_many, read
+from .spec_changes import not_with_explore, read
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
@@ -100,7 +100,7 @@ def audit(  # noqa: PLR0913 - a command's options
     begun: Audit | None = None
     with interruptible(out, begun=lambda: begun is not None):
         if explore and (require_certified or after):
-            raise one_too_many("--require-certified" if require_certified else "--after")
+            raise not_with_explore("--require-certified" if require_certified else "--after")
         prior, taken = _earlier(after) if after else ({}, {})
         chosen, base = read(spec, demo, {**flags, **prior}, set_, explore=explore)
         if after:
@@ -117,14 +117,14 @@ def audit(  # noqa: PLR0913 - a command's options
             compare_with_random(chosen, base, out, plotly, begun)
 
 
-# -- what earlier audits found: of an earlier version of the model, or of a cohort of others -------
+# -- earlier audits: of an earlier version of the model, or of a cohort of other models ------------
 
 
 def _earlier(folders: Sequence[Path]) -> tuple[JsonObject, dict[int, Path]]:
-    """Return the fields of a spec that earlier audits set, and the folder of each of their seeds.
+    """Return the fields of a spec that earlier audits set, and their folders by seed.
 
-    One is the prior journal, several are the cohort. Raise InputError for two, JournalError for a
-    folder without an audit, and for one whose rows were changed.
+    One is the prior journal, several are the cohort. Raise InputError for two of them, JournalError
+    for a folder without an audit, and for one whose rows were changed.
     """
     if 1 < len(folders) < MIN_MODELS:
         raise InputError(
@@ -177,17 +177,17 @@ UNIFORM: dict[str, tuple[int, dict[str, Any]]] = {
     "predicted": (2, {"candidates": 512}),
     "uniform": (10, {"surrogate": False}),
 }
-"""The baselines of ``BASELINE_NAMES``: each gives up at so many times this audit's calls, as
-predictions take nearly all the time, and has these options. A draw without weights needs few
-candidates: they only show what is predicted of the rest."""
+"""Baselines of ``BASELINE_NAMES``: each one's most calls, as a multiple of this audit's, and its
+options. Predictions take nearly all the time, so the multiple is low with them. A draw without
+weights needs few candidates: only the prediction of the rest depends on them."""
 
 
 def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: Audit) -> None:
-    """Audit to the same half-width with questions drawn at random, print how many calls that took,
-    and write the report again with it. ``first``: that audit.
+    """Audit the demo to the same half-width with questions drawn at random, print how many calls
+    that takes, and write the report again with it. ``first``: the audit to compare with.
 
-    Nothing is paid for here in the demo; for a paid model one would simulate this with
-    ``avtt compare`` on recorded answers.
+    The demo's model costs nothing. For a paid model, ``avtt compare`` on recorded answers simulates
+    this.
 
     Raises:
         Interrupted: The comparison is cut short; the audit is complete then.
@@ -195,8 +195,8 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: A
     calls = json.loads((out / "result.json").read_text())["calls"]
     console = plain_console()
     console.print(
-        "the report is complete; to compare, the same audit is now drawn at random, with the same "
-        "predictions, then without any (Ctrl-C leaves that out)"
+        "the report is complete; to compare, the audit is repeated with random draws, with the "
+        "same predictions, then without any (Ctrl-C skips that)"
     )
     baselines: dict[str, Baseline] = {}
     try:

@@ -44,9 +44,9 @@ from .spec_changes import read, value_of
 
 ANSWERS = "answers.csv"
 OPTION = re.compile(r":(?=[A-Za-z_]\w*=)")
-"""Before an option of a strategy: the colon of file.py:name has no equals sign behind it."""
+"""Colon before an option of a strategy; that of file.py:name has no equals sign behind it."""
 WIDE = 92
-"""Columns of a terminal that show one half-width more."""
+"""Fewest columns of a terminal that show three half-widths, not two."""
 
 
 def compare(
@@ -107,12 +107,12 @@ def compare(
     if kept.outdated and not json_:
         outdated = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
         typer.echo(f"audits outdated, as a strategy or the budget changed: {outdated}", err=True)
-    this = _Comparison(chosen, base, space, rows, repeats, executor, out, json_, kept)
-    with interrupted_as(this.interruption):
+    comparison = _Comparison(chosen, base, space, rows, repeats, executor, out, json_, kept)
+    with interrupted_as(comparison.interruption):
         if goal is None:
-            result = StrategyComparison(this.runs(chosen, work.uncertainty_run))
+            result = StrategyComparison(comparison.runs(chosen, work.uncertainty_run))
         else:
-            result = this.certified(goal, exhaust)
+            result = comparison.certified(goal, exhaust)
         paths = result.save(out)
     if json_:
         return print_json({name: v for name, v in result.to_dict().items() if name != "runs"})
@@ -123,7 +123,7 @@ def compare(
         _show_certified(result)
     for path in paths:
         typer.echo(f"wrote {path}")  # on a line of its own, which no terminal breaks
-    # argmax, which certifies hardly anything, would take about all calls there are
+    # argmax certifies hardly anything: it would take about all calls there are
     ending = [run for run in result.runs if run["strategy"] != "argmax" and goal is not None]
     if enough := figures.sufficient_budget(ending):
         print_steps([Step(same_command(f"--budget {enough}"), "enough for all strategies")])
@@ -170,7 +170,7 @@ def _check_repeats(repeats: int, goal: float | None) -> None:
 
 
 def _row(text: str) -> str | Entrant:
-    """Return the row that a text stands for, which is its name: NAME, or NAME:OPTION=VALUE:..."""
+    """Return the row of a text NAME or NAME:OPTION=VALUE:..., which also names the row."""
     name, *options = OPTION.split(text)
     values = {key: value_of(value) for key, _, value in (each.partition("=") for each in options)}
     return Entrant(text, name, values) if options else text
@@ -179,13 +179,13 @@ def _row(text: str) -> str | Entrant:
 def _made_of(
     spec: Spec, base: Path, space: QuestionSpace, exhaust: bool, rows: Iterable[Entrant]
 ) -> JsonObject:
-    """Return all that determines the kept runs, except seeds and built-in strategies.
+    """Return what kept runs depend on, except seeds and built-in strategies.
 
-    runs.jsonl is used again only if all of it is the same.
+    runs.jsonl is used again only if all of this is the same.
     """
     files = {}
     for name, file in {"model": spec.model.file(), **(spec.certify.proxies or {})}.items():
-        if file:  # of answers, or the one that holds FILE:NAME
+        if file:  # a file of answers, or the file of FILE:NAME
             path = file_of(file, base) or base / file
             files[name] = hash_file(path) if path.is_file() else None
     code = contents(spec, base)
@@ -230,7 +230,7 @@ class _Comparison:
     kept: KeptRuns
 
     def certified(self, goal: float, exhaust: bool) -> StrategyComparison:
-        """Run audits that certify. The truth is found if that is free, or if ``exhaust`` is set."""
+        """Run audits that certify. The truth is computed if that is free, or with ``exhaust``."""
         certify, spec, truth = self.spec.certify, self.spec, None
         targets = named_targets(self.space, certify.targets, certify.where)
         if exhaust and isinstance(spec.model, OwnSection):
@@ -238,7 +238,7 @@ class _Comparison:
         if spec.model.free:
             model = build_model(spec, self.base, self.space.dataset)
             if (calls := calls_of(self.space, model)) <= MAX_CALLS:
-                with counting("finding the truth", calls, self.quiet) as advance:
+                with counting("computing the truth", calls, self.quiet) as advance:
                     truth = truth_of(self.space, model, targets, advance)
         self.kept.expect(truth=truth)
         runs = self.runs(spec, work.certified_run, truth)
@@ -282,7 +282,7 @@ class _Comparison:
     def runs(
         self, spec: Spec, run: Callable[[work.Job], work.Run], truth: list[float] | None = None
     ) -> list[work.Run]:
-        """Run every strategy with every seed; those that are kept are not run again."""
+        """Run every strategy with every seed, except the runs that are kept."""
         kept = self.kept
         # audits run in parallel, so each holds its model itself
         begin = partial(_begun, unworked(spec), self.base)
@@ -316,8 +316,7 @@ def _show_certified(result: StrategyComparison) -> None:
     title = f"median calls to half-widths, {count}, {repeats} repeat{'s' * (repeats != 1)}"
     print_frame(title, sheet, narrow=True)
     if result.truth is None:
-        need = "coverage and errors need the truth: a recorded or simulated model, or --exhaust"
-        console.print(need)
+        console.print("for coverage and errors, take recorded answers, or give --exhaust")
     else:
         errors = figures.in_points(result.estimators)
         print_frame("errors of estimates made from the same draws", errors, narrow=True)

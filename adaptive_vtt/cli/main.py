@@ -74,7 +74,7 @@ def command(name: str) -> Any:
 
 
 class _Later(TyperCommand):
-    """Stands for a command until it is called."""
+    """Placeholder of a command, whose file is imported when it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
         with interrupted_as(lambda: NOT_BEGUN):
@@ -90,7 +90,7 @@ for _group, _names in GROUPS.items():
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; mistakes of the user end with one line on stderr and exit code 2."""
-    if os.environ.get("COLUMNS", "").strip() == "0":  # as some shells have it: not known
+    if os.environ.get("COLUMNS", "").strip() == "0":  # some shells set it where it is not known
         del os.environ["COLUMNS"]
     for stream in (sys.stdout, sys.stderr):  # names that a terminal cannot show are escaped
         if isinstance(stream, io.TextIOWrapper):
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
             option.hidden = True  # they fill the screen
     try:
         code = group(arguments, prog_name="avtt", standalone_mode=False)
-        if code == INTERRUPTED:  # what typer makes of a Ctrl-C, without a word
+        if code == INTERRUPTED:  # typer returns this after a Ctrl-C, and prints nothing
             raise KeyboardInterrupt
         sys.exit(code)
     except (Exception, KeyboardInterrupt) as error:
@@ -125,8 +125,8 @@ def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | N
     if hasattr(error, "format_message"):  # an option or argument typer could not use
         names = getattr(getattr(error, "param", None), "opts", ())
         values = [value for name, value in pairwise(arguments) if name in names]
-        given = f", got {values[0]!r}" if values else ""  # which typer does not say
-        return _set_instead(error) or f"{error.format_message()}{given}", 2
+        got = f", got {values[0]!r}" if values else ""  # typer's message lacks the value
+        return _set_instead(error) or f"{error.format_message()}{got}", 2
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
         name = ascii(error.object)[:200]
         return f"{name}: expected file names in UTF-8, got other bytes; rename it", 2
@@ -140,7 +140,7 @@ def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | N
 
 
 def _set_instead(error: BaseException) -> str:
-    """Return how to set what is no option of a command, but a field of SPEC.toml; else ""."""
+    """Return the --set for an unknown option that is a field of SPEC.toml; "" for other errors."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if not name or context is None or context.info_name not in SETTING:
         return ""

@@ -44,7 +44,7 @@ from ..utils.figures import (
     tenths,
 )
 from .printing import filled, plain_console, print_filled, table_of
-from .signals import heed
+from .signals import raise_missed
 
 BAR = 10
 """Columns of the bar, in a terminal of at least ``WIDE`` columns."""
@@ -137,7 +137,7 @@ class Live:
 
     def update(self, step: Step) -> None:
         """Note the audit's state, and write a line if one is due."""
-        heed()
+        raise_missed()
         self._print_trouble()
         self._print_replies(step)
         self._step, audit = step, self._audit

@@ -34,8 +34,9 @@ from .progress import Live, print_end, still_open
 from .slices import quoted
 
 MAX = 50
-"""Folders next to a new run that are searched for its seed, at most."""
+"""Most folders next to a new run that are searched for its seed."""
 WIDE = 80
+"""Most columns of a command with its reason on one line."""
 
 
 def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bool = True) -> Audit:
@@ -45,7 +46,7 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
         spec: The spec of the audit.
         base: Folder at which the paths of the spec start.
         out: Folder of the run.
-        words: The spec with its changes, as ``Facts.named``.
+        words: The spec and its changes, as ``Facts.named``.
         sample: Whether questions are drawn even if asking everything is cheaper.
 
     Raises:
@@ -59,7 +60,7 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
             raise InputError(
                 f"{out}: holds a comparison of two models; another --out begins an audit of one"
             )
-        if facts.spec is not None:  # first what would keep 'avtt resume' from continuing
+        if facts.spec is not None:  # an error of 'avtt resume' comes before the advice to resume
             where = f"{out} holds an audit already"
             check_program(facts, parse_spec(facts.spec, where), where)
         raise InputError(
@@ -92,8 +93,8 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
 
 
 def same_seed(out: Path, fingerprint: str, strategy: str, spec: Spec) -> str | None:
-    """Return the name of a run next to ``out`` that draws the same questions: it has the seed of
-    ``spec``, the space of this fingerprint, and the strategy."""
+    """Return the name of a run next to ``out`` that draws the same questions: with the same seed,
+    space and strategy. None if there is none."""
     if spec.audit.seed is None or not out.parent.is_dir():
         return None
     folders = sorted(f for f in out.parent.iterdir() if (f / JOURNAL).is_file())
@@ -122,13 +123,13 @@ def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 
 
 def everything(spec: Spec, budget: int | None = None) -> Spec:
-    """Return the spec of the census of all that ``spec`` asks about. Its cap on cost counts, its
-    budget of calls does not: that is one for an audit that chooses."""
+    """Return the spec of a census of the same questions. The cap on cost stays; ``budget`` replaces
+    the spec's budget of calls, which is meant for a sample."""
     return _changed(spec, {**all_or_sample.WHOLE, "budget": budget})
 
 
 def named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:
-    """Return the spec with its changes, as ``Facts.named``."""
+    """Return the spec and its changes, as ``Facts.named``."""
     changes = [f"certify.targets={json.dumps(targets)}"] if targets else []
     words = [word for change in (*changes, *(sets or [])) for word in ("--set", change)]
     return ["--demo" if spec is None else spec.name, *words]
@@ -187,7 +188,7 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
 def _print_rest(
     result: Result, out: Path, lines: list[str], steps: list[Step], as_json: bool, open_it: bool
 ) -> None:
-    """Print what follows the table at an audit's end; or its result alone, as JSON."""
+    """Print lines and next steps after the table; or the result alone, as JSON."""
     if as_json:
         print_json(result.to_dict())
     else:
@@ -217,7 +218,7 @@ def open_report(report: Path) -> None:
 
 @contextmanager
 def advising_to_resume(journal: Journal, out: Path) -> Iterator[None]:
-    """Add to errors of what is done inside how the audit in ``out`` continues."""
+    """Append to errors raised inside how to continue the audit in ``out``."""
     try:
         yield
     except (InputError, ModelError, JournalError) as error:
@@ -229,7 +230,7 @@ def advising_to_resume(journal: Journal, out: Path) -> Iterator[None]:
 
 
 def print_steps(steps: Sequence[Step]) -> None:
-    """Print what may be done next; reasons that are too long for a line stand above it."""
+    """Print the next steps. A reason that does not fit behind its command stands above it."""
     if steps:
         typer.echo("next:")
     for command, why in steps:
@@ -238,7 +239,7 @@ def print_steps(steps: Sequence[Step]) -> None:
 
 
 def same_command(options: str) -> str:
-    """Return the running command with ``options`` in place of the values that it has of these."""
+    """Return the running command with ``options``, which replace those of the same name."""
     return with_options(shlex.join(["avtt", *sys.argv[1:]]), options)
 
 

@@ -34,8 +34,7 @@ def runs(directory: Path, *, json_: bool = False) -> None:
         _show(rows)
     else:
         first = shlex.quote(str(directory / "first"))
-        begin = f"'avtt audit SPEC.toml --out {first}' begins one"
-        typer.echo(f"{directory}: no run stands here; {begin}")
+        typer.echo(f"{directory}: no runs yet; 'avtt audit SPEC.toml --out {first}' begins one")
 
 
 def _rates(run: Listed) -> Rates | None:

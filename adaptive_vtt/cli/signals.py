@@ -31,8 +31,9 @@ class Interrupted(AvttError):
     @classmethod
     def by(cls, interrupt: KeyboardInterrupt, message: str) -> "Interrupted":
         """Return the error for Ctrl-C, or for another signal treated as that."""
-        came = _came[0] if _came else signal.SIGINT  # a library may raise an error of its own
-        return cls(message, int(getattr(interrupt, "number", came)))
+        # the interrupt may be an error of a library
+        number = _received[0] if _received else signal.SIGINT
+        return cls(message, int(getattr(interrupt, "number", number)))
 
 
 class _Signalled(KeyboardInterrupt):
@@ -43,17 +44,17 @@ class _Signalled(KeyboardInterrupt):
         self.number = number
 
 
-_came: list[int] = []
-"""The signals that came since ``interrupted_as`` began."""
+_received: list[int] = []
+"""The signals received since ``interrupted_as`` began."""
 
 
-def heed() -> None:
-    """Raise a signal again that was lost.
+def raise_missed() -> None:
+    """Raise a received signal again, if its exception was lost.
 
-    Python drops one that arrives in a destructor or a callback, and models may drop it, too.
+    Python drops one that is raised in a destructor or a callback; models may drop it, too.
     """
-    if _came:
-        raise _Signalled(_came[0])
+    if _received:
+        raise _Signalled(_received[0])
 
 
 @contextmanager
@@ -65,8 +66,8 @@ def interruptible(
     Args:
         out: Folder of the run.
         advice: Sentence on how the audit is continued, if not by 'avtt resume'.
-        begun: Function that says whether the journal in ``out`` is this audit's. It may be one of
-            an earlier command; to resume that would ask, and pay, under the earlier spec and cap.
+        begun: Function that returns whether the journal in ``out`` is this audit's. If it is an
+            earlier command's, resuming it would ask, and pay, under that command's spec and cap.
     """
     with interrupted_as(lambda: _sentence(out, advice) if begun() else NOT_BEGUN):
         yield
@@ -83,12 +84,12 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
         before = {}  # handlers can be set in the main thread alone
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = {s: handler for s, handler in before.items() if handler in usual}
-    _came.clear()
+    _received.clear()
     first = math.inf
 
     def note(number: int, _: FrameType | None) -> None:
         nonlocal first
-        _came.append(number)
+        _received.append(number)
         now = time.monotonic()
         if not first <= now < first + TOGETHER:
             first = min(first, now)
@@ -102,11 +103,11 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
         raise Interrupted.by(interrupt, sentence()) from None
     except Exception:
         # a library that was being imported may have swallowed the signal, and failed afterwards
-        if not _came:
+        if not _received:
             raise
-        raise Interrupted(sentence(), _came[0]) from None
+        raise Interrupted(sentence(), _received[0]) from None
     finally:
-        _came.clear()
+        _received.clear()
         for number, handler in taken.items():
             signal.signal(number, handler)
 

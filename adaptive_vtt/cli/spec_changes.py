@@ -1,4 +1,4 @@
-"""A SPEC.toml with what the command line changes of it, and the options that change it."""
+"""A SPEC.toml with the changes of the command line."""
 
 import json
 import tomllib
@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..utils.files import Table, merged, toml_of
 
 DEMO_TAU = 0.25
-"""Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
+"""Share of the answer GPs' prior uncertainty at which --demo --explore ends."""
 
 
 def places_of(name: str) -> list[str]:
@@ -41,8 +41,8 @@ def read(
         demo: Take the bundled spec.
         flags: SECTION.FIELD -> the value of the option of that name, None if it was not given.
         sets: The values of ``--set``.
-        explore: Certify nothing, whatever the spec says; unless the command line names a strategy
-            it is the paper's.
+        explore: Whether to certify nothing, whatever the spec certifies, by the paper's strategy
+            unless the command line names another.
     """
     if (path is None) != demo:
         raise InputError(
@@ -66,31 +66,31 @@ def read(
     if explore:
         for place, option in options.items():
             if place.startswith("certify."):
-                raise one_too_many(option)
+                raise not_with_explore(option)
         table["certify"] |= dict.fromkeys(("half_width", "at_most", "set_aside")) | {"discover": 0}
         table["audit"] |= {"strategy": None, "strategy_options": None}
         table["stop"] |= {"uncertainty": DEMO_TAU} if demo else {}
-    elif demo and "certify.at_most" in options:  # a limit alone takes the demo's own width back
+    elif demo and "certify.at_most" in options:  # a limit alone replaces the demo's half-width
         table["certify"]["half_width"] = None
     return parse_spec(merged(table, changes), "command line", options), base
 
 
 def _leave_options(audit: Table, given: Mapping[str, Any]) -> None:
-    """Take the options of the spec's strategy out of its [audit] where ``given`` names another."""
+    """Remove the strategy's options from [audit] if ``given`` names another; print that."""
     mine, options = audit["strategy"], audit["strategy_options"]
     if not options or given["strategy"] == mine:
         return
     audit["strategy_options"] = None
     if "strategy_options" not in given:
         typer.echo(
-            f"strategy_options {options} are left out: they are those of "
-            f"{mine or 'the default strategy'}; for {given['strategy']}, give its own by --set "
+            f"strategy_options {options} are left out: they belong to "
+            f"{mine or 'the default strategy'}; set those of {given['strategy']} by --set "
             "'audit.strategy_options={NAME=VALUE}'",
             err=True,
         )
 
 
-def one_too_many(option: str) -> InputError:
+def not_with_explore(option: str) -> InputError:
     """Return the error for --explore together with an option that is about certificates."""
     return InputError(f"expected either --explore, which certifies nothing, or {option}, got both")
 

@@ -45,10 +45,10 @@ def description(place: str) -> str:
 
 def read_spec(path: Path) -> Spec:
     """Return the spec at ``path``. Raise InputError naming file and field."""
-    mind = "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
+    remedy = "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
     if path.suffix != ".toml":
-        mind = "; expected a SPEC.toml, as 'avtt init DIR' writes"
-    table = read_toml(path, "a SPEC.toml", _instead, mind)
+        remedy = "; expected a SPEC.toml, as 'avtt init DIR' writes"
+    table = read_toml(path, "a SPEC.toml", _instead, remedy)
     return parse_spec(table, str(path))
 
 

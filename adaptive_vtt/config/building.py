@@ -54,7 +54,7 @@ def build_audit(
         base: The folder that its paths start at.
         check: Called with the space before the code of model, proxies and strategy is imported.
         space: The space, if it was built already.
-        model: The model, likewise.
+        model: The model, if it was built already.
         options: Options of ``Audit`` that replace the spec's. ``strategy_options`` are added to
             those of the spec if the strategy is the same.
     """
@@ -80,9 +80,9 @@ def build_parts(
 ) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
     """Return the space, the model and all other arguments of a spec's audit.
 
-    ``space``, ``model``: where they were built already. Models and proxies that are code are
-    imported last, and with ``code`` False not at all: such proxies are left out, and a
-    `NotImported` replaces such a model.
+    ``space``, ``model``: if they were built already. Models and proxies that are code are imported
+    last, and with ``code`` False not at all: such proxies are left out, and a `NotImported`
+    replaces such a model.
     """
     space = build_space(spec, base) if space is None else space
     section, certify, stop, prior = spec.audit, spec.certify, spec.stop.limit(), None
@@ -150,8 +150,8 @@ def build_dataset(spec: Spec, base: Path) -> Dataset:
 
 
 def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> QuestionSpace:
-    """Return the question space of a spec; relative paths start at ``base``. ``dataset``: of
-    `build_dataset`, where it was built already."""
+    """Return the question space of a spec; relative paths start at ``base``. ``dataset``: that of
+    `build_dataset`, if it was built already."""
     dataset = build_dataset(spec, base) if dataset is None else dataset
     if spec.detector is not None:
         _check_detector(spec)
@@ -171,10 +171,10 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
 
 
 def oracle_section(spec: Spec, dataset: Dataset) -> OracleSection:
-    """Return the spec's [oracle], or the one that suits the dataset where the spec has none.
+    """Return the spec's [oracle], or one that suits the dataset if the spec has none.
 
-    Those that compare with the source image are named by the spec alone: [space] has no changes
-    unless it names some.
+    An oracle that compares with the source image is used only if the spec names it: without
+    relations in [space] there is nothing to compare.
     """
     if spec.oracle is not None:
         return spec.oracle
@@ -184,7 +184,7 @@ def oracle_section(spec: Spec, dataset: Dataset) -> OracleSection:
 
 
 def _check_detector(spec: Spec) -> None:
-    """Raise InputError for a detector where nothing depends on what is located in images."""
+    """Raise InputError for a detector that neither the oracle nor a relation uses."""
     kind, relations = None if spec.oracle is None else spec.oracle.kind, spec.space.relations
     used = isinstance(spec.oracle, CaptionOracleSection) or (kind and ORACLES.is_code(kind))
     if not (used or any(RELATIONS.is_code(name) or locates(name) for name in relations)):
@@ -200,7 +200,7 @@ def _check_detector(spec: Spec) -> None:
 _REIC = {option.name for option in options_of(reic.relations)}
 """Options of REIC's relations, which are fields of [space]."""
 _LOCATING = ("reduction", "reic")
-"""Families whose follow-ups depend on what is located in images."""
+"""Families whose follow-ups depend on where objects are."""
 _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
 """Families that take the files of [space.medtest], and the task of each."""
 
@@ -250,7 +250,7 @@ def _naming(captions: str, dataset_of: Callable[[], Dataset], base: Path) -> Any
 
 
 def locates(name: str) -> bool:
-    """Return whether a relation's follow-ups depend on what is located in images."""
+    """Return whether a relation's follow-ups depend on where objects are."""
     return name.partition("/")[0] in _LOCATING
 
 
@@ -275,8 +275,8 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
 
 
 def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True) -> ModelUnderTest:
-    """Return the model, checked against the space; where it is code, and ``code`` is False, a
-    `NotImported` replaces it."""
+    """Return the model, checked against the space. If it is code and ``code`` is False, return a
+    `NotImported`."""
     if isinstance(spec.model, OwnSection) and not code:
         return NotImported(spec.model)
     model = build_model(spec if code else unworked(spec), base, space.dataset)
@@ -286,23 +286,23 @@ def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True)
 
 
 def unworked(spec: Spec) -> Spec:
-    """Return the spec with a model that is held without workers."""
+    """Return the spec without workers of the model."""
     if not isinstance(spec.model, Worked):
         return spec
     return spec.model_copy(update={"model": spec.model.unworked()})
 
 
 class NotImported(ModelDefaults):
-    """Model of code that is not imported: what is known of it without.
+    """Stand-in for a model of code that is not imported, with what the spec says about it.
 
-    ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
+    ``answers``: "all", as with callables and torch modules, unless the spec has per_call.
     """
 
-    takes_words = True  # not known before it is imported: an audit says so where it does not
+    takes_words = True  # not known yet; an audit raises an error if the model takes none
 
     def __init__(self, section: OwnSection) -> None:
         self.name = section.name or section.code
         self.answers: CallMode = section.per_call or "all"
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        raise ModelError(f"model {self.name!r}: was not imported, to plan; it cannot be asked")
+        raise ModelError(f"model {self.name!r}: was not imported for a plan; it cannot be asked")

@@ -73,15 +73,13 @@ class _Alone(Section):
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Return the dataset of a TOML file, whose other sections are ignored.
-
-    Raises InputError naming file and field.
-    """
+    """Return the dataset of a TOML file, whose other sections are ignored. Raise InputError naming
+    file and field."""
     spec = validated(_Alone, read_sections(path, "dataset"), str(path))
     return spec.dataset.build(path.parent)
 
 
 def read_sections(path: Path, *names: str) -> Table:
-    """Return these sections of a TOML file. Raise InputError for other files."""
+    """Return the sections of these names in a TOML file. Raise InputError for other files."""
     table = read_toml(path, "a TOML file")
     return {name: table[name] for name in names if name in table}

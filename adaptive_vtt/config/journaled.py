@@ -36,6 +36,7 @@ from .oracles import CaptionOracleSection, WordsSection
 
 ON_PROGRESS = "audit.on_progress"
 _COMPARED = ("strategy", "seed", "candidates", "form", "history")
+"""Options of [audit] that an audit is resumed with unchanged."""
 
 
 def code_parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
@@ -134,12 +135,19 @@ def progress_function(
 ) -> OnProgress | None:
     """Import the function that the spec's [audit] on_progress names.
 
-    No draw depends on it. So if its file was changed since the audit began, or cannot be imported,
-    ``warn`` is called with a sentence in an audit that has answers (``resumed``). A new audit
-    raises InputError.
+    No draw depends on it. So an audit that has answers continues without it if its file was changed
+    or cannot be imported.
+
+    Args:
+        facts: The journal's facts.
+        resumed: Returns whether the audit has answers.
+        warn: Called with a sentence if the audit continues without the function.
 
     Returns:
         The function, None if the spec names none.
+
+    Raises:
+        InputError: The function of an audit without answers cannot be imported.
     """
     name = ((facts.spec or {}).get("audit") or {}).get("on_progress")
     if name is None:

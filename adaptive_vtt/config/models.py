@@ -44,16 +44,17 @@ class ModelSection(Kinds):
 
     @property
     def free(self) -> bool:
-        """True if everything may be asked without a question: answers are known, or made up."""
+        """True if all calls are free and fast: answers are recorded or simulated."""
         return self.kind in ("recorded", "simulated")
 
     @property
     def _taken(self) -> set[str]:
-        """The parameters of what makes the model; none are known of other people's code."""
+        """Parameters of the constructor; none for other people's code, which is not imported."""
         return set() if REGISTRY.is_code(self.kind) else parameters_of(REGISTRY.get(self.kind))
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        """Return the model; relative paths start at ``base``. ``captions``: whether answers are."""
+        """Return the model; relative paths start at ``base``. ``captions``: whether its answers are
+        captions."""
         taken, made = self._taken, REGISTRY.get(self.kind)
         with filled(self.values() if "keys" in taken else {}) as (values, keys):
             options = arguments(made, {**self.values(), **values}, base)
@@ -64,7 +65,7 @@ class ModelSection(Kinds):
         return model
 
     def files(self, base: Path) -> dict[str, Path]:
-        """The files that options of the model's own code name; what goes to a server names none."""
+        """Files named by options of the model's own code; options for a server name none."""
         return {} if "keys" in self._taken else files_in(getattr(self, "options", None), base)
 
     def file(self) -> str | None:
@@ -79,11 +80,11 @@ NOT_HERE = (
     "; workers hold models that compute here (python, onnx, torch, your own)"
     "; an endpoint answers in_flight calls at a time by itself"
 )
-"""Hint where a kind has no workers."""
+"""Hint for a kind without workers."""
 
 
 class Worked(Section):
-    """Fields of kinds whose models compute where they run."""
+    """Fields of kinds whose models compute in our processes."""
 
     workers: int | str | None = option(Workers, "workers", set_here=False)
     actors: int | None = option(Workers, "actors", set_here=False)
@@ -96,11 +97,11 @@ class Worked(Section):
             raise unexpected(f"{where}.{given[0]}", expected, got, "leave it out")
 
     def unworked(self) -> "Worked":
-        """Return the section without workers, of the model that each of them holds."""
+        """Return the section without workers: each worker builds its model from that."""
         return self.model_copy(update=dict.fromkeys(WORKERS))
 
     def worked(self, base: Path) -> ModelUnderTest | None:
-        """Return the model held by the workers of the section; None if there are none."""
+        """Return a model that the section's workers hold; None if it has none."""
         options = self.model_dump(include={*WORKERS}, exclude_none=True)
         if not options:
             return None
@@ -166,7 +167,7 @@ class PlugInSection(OwnSection, PlugIn):
 
 
 class LocalSection(ModelSection, Worked):
-    """A model that computes where it runs."""
+    """A model that computes in our processes."""
 
 
 ModelSection.plug_in = PlugInSection

@@ -37,8 +37,8 @@ class JudgeSpec(Section):
     )
 
     def made(self, base: Path, dataset: Dataset, regime: Regime) -> JudgeModel:
-        """Return the judge, whose model is built when it is first asked. Raise InputError for a
-        prompt that lacks something, a kind of model without words, and workers."""
+        """Return the judge, whose model is built when it is first asked. Raise InputError for an
+        incomplete prompt, a kind of model without words, and workers."""
         self.check_words("oracle.judge.model")
         given = self.model.model_dump()  # names it without building it
         names = (given.get(field) for field in ("name", "model", "target", "url", "kind"))
@@ -64,8 +64,8 @@ class JudgeSpec(Section):
 
 
 def read_model_of_words(path: Path, dataset: Dataset) -> ModelDefaults:
-    """Return the [model] of a TOML file, whose other sections are ignored, to be sent texts as they
-    are. Raise InputError naming file and field."""
+    """Return the [model] of a TOML file, whose other sections are ignored. It is sent texts without
+    a template. Raise InputError naming file and field."""
     spec = _judge(read_sections(path, "model"), str(path))
     spec.check_words(f"{path}: model")
     return adapted_model(_model(spec, path.parent, dataset))
@@ -126,7 +126,7 @@ class WordsSection(OracleSection):
 
 
 class CaptionOracleSection(OracleSection):
-    """An oracle of captions: what reads them, and which names mean the same."""
+    """An oracle of captions, with options of what reads them and of names that mean the same."""
 
     words: str | None = option(language.same, "words", set_here=False)
     tagger: str | None = option(language.reader, "tagger", set_here=False)
@@ -143,7 +143,7 @@ class PlugInOracle(PlugIn, OracleSection):
     """An oracle of a package or file of your own."""
 
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
-        """The oracle; its code is imported."""
+        """Return the oracle; its code is imported."""
         return adapted(self.made(base))
 
 

@@ -1,12 +1,12 @@
-"""Keys stay out of specs, and so out of journals: a spec names the variable that holds one.
+"""Keys stay out of specs, and so out of journals: a spec names the variable that holds a key.
 
 ``${NAME}`` in ``model.url``, ``model.headers``, ``model.options``, ``model.provider`` and
-``model.request`` is read from the environment when the model is built; what is journaled is the
+``model.request`` is read from the environment when the model is built; the journal keeps the
 reference.
 
-Headers and the parameters of a query hold a reference, unless they go under a name that is known
-to hold no key (``key_signs.PLAIN_HEADERS``, ``PLAIN_PARAMETERS``). Anything else may be written
-out, unless it looks like a key: by its name, by its beginning, by looking random.
+Headers and parameters of a query must be references, unless their name is known to hold no key
+(``key_signs.PLAIN_HEADERS``, ``PLAIN_PARAMETERS``). Other values may be written out, unless they
+look like a key: by name, by beginning, or by looking random.
 """
 
 import re
@@ -34,7 +34,7 @@ REFERENCE = re.compile(r"\$\{(\w+)\}")
 BARE = re.compile(r"\$\{?(\w+)\}?")
 """In headers the braces may be left out."""
 _APART = {"url", "headers", "options", "key", "response"}
-"""Fields that are checked otherwise, and one that holds paths into replies."""
+"""Fields that are checked on their own, and ``response``, which holds paths into replies."""
 _TABLES = ("headers", "options")
 _REFERRING = ("url", "options", "provider", "request")
 """Fields whose texts may refer to the environment, and headers, which the endpoint fills in."""
@@ -95,9 +95,9 @@ def _texts(section: Mapping[str, Any], url: str) -> Iterator[Sent]:
 
 @contextmanager
 def filled(given: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], list[Key]]]:
-    """Yield a section's fields with keys filled in, and these, while a model is built of them.
+    """Yield a section's fields with keys filled in, and the keys, while its model is built.
 
-    An InputError that is raised within is raised again without the keys.
+    An InputError from within is raised again without the keys.
     """
     keys: list[Key] = []
     values = {

@@ -25,7 +25,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _set(cls, table: Any) -> Any:
-        """Drop null, which journals hold where nothing was set."""
+        """Drop null, which journals hold for fields that were not set."""
         if isinstance(table, dict):
             return {name: value for name, value in table.items() if value is not None}
         return table
@@ -53,20 +53,20 @@ class PlugIn(Section):
 
 
 class Kinds(Section):
-    """Section that comes in kinds: a subclass names the fields of all kinds, and each kind's own
-    fields are the options of the entry of that name in its registry."""
+    """Section that comes in kinds. A subclass has the fields of all kinds; the fields of one kind
+    are the options of the registry's entry of that name."""
 
     registry: ClassVar[Registry]
     default: ClassVar[str]
     """The kind of a table that names none."""
     plug_in: ClassVar[type["Kinds"] | None] = None
-    """The class of kinds that are other people's code, where those need one of their own."""
+    """The class of kinds that are other people's code, if they need one of their own."""
 
     kind: Any
 
     @classmethod
     def base_of(cls, made: Any) -> type["Kinds"]:
-        """Return the base of the class of a kind, whose parts ``made`` makes."""
+        """Return the base class of the kind whose parts the function or class ``made`` makes."""
         return cls
 
     @classmethod
@@ -83,7 +83,7 @@ class Kinds(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _chosen(cls, table: Any, handler: Callable[[Any], Self]) -> Self:
-        """Validate a table of the family by the kind that it names."""
+        """Validate a table of the family as the kind that it names."""
         if Kinds not in cls.__bases__ or not isinstance(table, dict):
             return handler(table)
         name = table.get("kind") or cls.default
@@ -94,8 +94,8 @@ class Kinds(Section):
         return cast("Self", _plug_in(cls).model_validate(table))
 
     def made(self, base: Path, **context: Any) -> Any:
-        """Call the registry's entry of this kind with the options that are set, and with those of
-        ``base`` and ``context`` that it takes."""
+        """Call the registry's entry of this kind with the options that are set, and with ``base``
+        and ``context`` as far as it takes them."""
         made = self.registry.get(self.kind)
         taken = parameters_of(made)
         context = {n: v for n, v in {"base": base, **context}.items() if n in taken}
@@ -113,7 +113,7 @@ class Kinds(Section):
 
 @cache
 def _kind(family: type[Any], kind: str) -> type[Any]:
-    """Return the class of a kind, whose options keep their own defaults where they are not set."""
+    """Return the class of a kind; options that are not set keep their defaults."""
     made = family.registry.get(kind)
     fields: dict[str, Any] = {"kind": (Literal[kind], kind)}
     for each in options_of(made):
@@ -140,10 +140,10 @@ def _plug_in(family: type[Any]) -> type[Any]:
 
 
 def option(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any:
-    """Return the field for the option ``name`` of ``made``, in a section that is written by hand.
+    """Return the field for the option ``name`` of ``made``, for a section that is written by hand.
 
-    ``set_here``: False for a field that may be left out, and then is left to ``made``, or ``made``
-    is not called at all: of sections that several share.
+    ``set_here``: False for a field without a default: if it is left out, that of ``made`` applies,
+    or ``made`` is not called.
     """
     each = next(each for each in options_of(made) if each.name == name)
     needed = each.default is Parameter.empty
@@ -155,8 +155,8 @@ def option(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any
 def fields_of(
     made: Callable[..., Any], *, set_here: bool = True, **types: Any
 ) -> dict[str, tuple[Any, Any]]:
-    """Return all options of ``made`` as fields; ``types`` of those that TOML holds otherwise than
-    Python; ``set_here`` as for ``option``."""
+    """Return all options of ``made`` as fields. ``types``: types of options that differ in TOML;
+    ``set_here``: as for ``option``."""
     fields = {}
     for each in options_of(made):
         kind = types.get(each.name) or each.option.type or in_toml(each.annotation)
@@ -196,7 +196,7 @@ def in_toml(annotation: Any) -> Any:
 
 
 def shown_default(field: FieldInfo) -> Any:
-    """Return the default of a field; None if it depends, or there is none."""
+    """Return the default of a field; None if it depends on others, or there is none."""
     if isinstance(field.json_schema_extra, dict):
         return field.json_schema_extra["default"]
     return field.get_default(call_default_factory=True)

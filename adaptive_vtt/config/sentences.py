@@ -50,8 +50,8 @@ def _sentence(
     table: Mapping[str, Any],
     called: Mapping[str, str] | None,
 ) -> InputError:
-    """Return the first error, with the field and, for names, the nearest one; what is missing comes
-    last."""
+    """Return the first error, with the field and, for unknown names, the nearest one. Missing
+    fields come last."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
     path, got = [str(part) for part in first["loc"]], first["input"]
     kind, field = _kind(path[0], spec, table), ".".join(p for p in path if not _is_side(p))

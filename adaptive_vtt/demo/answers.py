@@ -1,4 +1,4 @@
-"""Answers of the demo's server: the bundled classifier's probabilities, in words.
+"""Answers of the demo's server: the bundled classifier's predictions, in words.
 
 The classifier knows the 14 concepts of the bundled pictures of clothes. A question about anything
 else, or with options to choose from, gets a guess, which is the same whenever it is asked again.
@@ -28,7 +28,7 @@ class Classifier:
 
     Args:
         error_rate: Share of its answers that are reversed, from 0 to 1.
-        seed: Seed of the choice of these answers, and of all guesses.
+        seed: Seed that chooses these answers, and of all guesses.
 
     Raises:
         InputError: The share is below 0 or above 1.
@@ -54,7 +54,7 @@ class Classifier:
         concept, options = _concept(question), _OPTION.findall(question)
         pixels = b"" if image is None else image.tobytes()
         key = hashlib.blake2b(pixels + (concept or question).encode(), digest_size=16).hexdigest()
-        guess, turned = generator(self._seed, f"demo answer/{key}").random(2).tolist()
+        guess, reversal = generator(self._seed, f"demo answer/{key}").random(2).tolist()
         if len(options) > 1:
             chosen = options[int(guess * len(options))]
             rest = dict.fromkeys(options, 0.5 / len(options))
@@ -65,7 +65,7 @@ class Classifier:
 
             small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
             yes = float(predict([small])[0, CONCEPT_NAMES.index(concept)])
-            yes = 1 - yes if turned < self._error_rate else yes
+            yes = 1 - yes if reversal < self._error_rate else yes
         return {"Yes": yes, "No": 1 - yes}
 
 

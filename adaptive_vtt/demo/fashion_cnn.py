@@ -22,7 +22,7 @@ BATCH = 256  # bounds the memory predict needs, whatever the number of images
 
 
 def _block(channels_in: int, channels_out: int) -> nn.Sequential:
-    """3 x 3 convolution, batch norm, ReLU, and halving of each side."""
+    """Return 3 x 3 convolution, batch norm, ReLU, and a pooling that halves each side."""
     return nn.Sequential(
         # Batch norm adds its own offset, so the convolution needs none.
         nn.Conv2d(channels_in, channels_out, 3, padding=1, bias=False),
@@ -48,13 +48,14 @@ class FashionCNN(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, 1, 28, 28), float in [0, 1], to logits (n, 14), any real number."""
+        """Return logits (n, 14) of images (n, 1, 28, 28), float in [0, 1]."""
         logits: Tensor = self.head(self.features(images))
         return logits
 
 
+@cache
 def load_fashion_cnn(path: Path = WEIGHTS_FILE) -> FashionCNN:
-    """The trained model in eval mode, on the CPU, float32."""
+    """Return the trained model in eval mode, on the CPU, float32."""
     model = FashionCNN()
     with np.load(path, allow_pickle=False) as stored:
         # load_state_dict copies into the model's own float32 tensors.
@@ -62,13 +63,8 @@ def load_fashion_cnn(path: Path = WEIGHTS_FILE) -> FashionCNN:
     return model.eval()
 
 
-@cache
-def _shipped_model() -> FashionCNN:
-    return load_fashion_cnn()
-
-
 def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """One image as (28, 28) float32 in [0, 1]; colour channels are averaged."""
+    """Return an image as (28, 28) float32 in [0, 1]; colour channels are averaged."""
     shape = image.shape
     if image.dtype != np.uint8:
         raise InputError(f"FashionCNN: expected uint8 images in [0, 255], got {image.dtype}")
@@ -82,7 +78,7 @@ def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 @one_thread()
 def predict_with(model: FashionCNN, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float64]:
-    """P(yes) in [0, 1], (n, 14), columns as in `CONCEPTS`, from a model in eval mode."""
+    """Return P(yes) in [0, 1], (n, 14), columns as in `CONCEPTS`, from a model in eval mode."""
     parts = [np.zeros((0, len(CONCEPTS)))]
     for start in range(0, len(images), BATCH):
         batch = np.stack([_grey(image) for image in images[start : start + BATCH]])
@@ -94,9 +90,15 @@ def predict_with(model: FashionCNN, images: Sequence[NDArray[np.uint8]]) -> NDAr
 
 
 def predict(images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float64]:
-    """P(yes) of the shipped model for each image and concept: (n, 14), in [0, 1].
+    """Return P(yes) of the bundled model for each image and concept.
 
-    Images are uint8 in [0, 255], shaped (28, 28), (28, 28, 1) or (28, 28, 3); another type or
-    size raises InputError (a ValueError). Columns are in the order of `CONCEPTS`.
+    Args:
+        images: Arrays of uint8 in [0, 255], shaped (28, 28), (28, 28, 1) or (28, 28, 3).
+
+    Returns:
+        (n, 14), in [0, 1]; columns in the order of `CONCEPTS`.
+
+    Raises:
+        InputError: An image has another type or shape.
     """
-    return predict_with(_shipped_model(), images)
+    return predict_with(load_fashion_cnn(), images)

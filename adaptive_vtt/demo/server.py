@@ -1,7 +1,6 @@
 """A chat model on loopback that speaks OpenAI's protocol, to try caps, retries and resume on.
 
-It is billed as a paid one is, and keeps the bill itself: GET /demo/statistics shows what it
-answered, what it failed, and what that costs at its prices.
+It counts what a paid API would bill: GET /demo/statistics shows its answers, failures and costs.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ PRICE_INPUT, PRICE_OUTPUT = 2.5, 10.0
 """Dollars per million tokens."""
 
 Failure = Literal["limited", "broken", "cut"]
-"""429; 503; billed, and cut off in the middle of the reply."""
+"""Status 429; status 503; billed, but the reply is cut off in the middle."""
 _FAILURES: tuple[Failure, ...] = ("limited", "broken", "cut")
 _MOST_PIXELS = 4096 * 4096
 _MOST_ALTERNATIVES = 20
@@ -78,19 +77,19 @@ class Statistics:
 class DemoServer(HttpServer):
     """Server of a model on this machine; clients of OpenAI's API take ``url + "/v1"``.
 
-    Honours ``logprobs`` with ``top_logprobs``, ``max_tokens`` and a ``response_format`` of
-    json_schema. Also a context manager. What fails depends on the seed, a request's body and how
-    often it came before, so neither the order nor the timing of calls changes it.
+    It supports ``logprobs`` with ``top_logprobs``, ``max_tokens`` and a ``response_format`` of
+    json_schema, and is a context manager. Which requests fail depends on the seed, the request's
+    body and how often it came before, not on the order or timing of calls.
 
     Args:
-        model: What answers; the bundled classifier unless given.
-        port: Where it listens; 0 takes a free one.
-        key: What requests must carry as their API key; None: nothing.
-        latency: Seconds that an answer takes, at the median.
+        model: Model that answers. Default: the bundled classifier.
+        port: Port that it listens at; 0 takes a free one.
+        key: API key that requests must have; None: none.
+        latency: Median seconds of an answer.
         spread: Standard deviation of the latency's logarithm; 0: always the same.
-        fail: The share of requests, 0 to 1, that fail, in one of three ways (``Failure``).
-        at_once: Requests at a time; more get 429. 0: any number.
-        seed: Which requests fail.
+        fail: Share of requests, 0 to 1, that fail, in one of three ways (``Failure``).
+        at_once: Most requests at a time; more get 429. 0: any number.
+        seed: Seed that chooses the requests that fail.
         patience: Seconds that a request may take to arrive.
         idle: Seconds after which a connection without requests is closed.
 
@@ -182,7 +181,7 @@ class DemoServer(HttpServer):
         return True
 
     def _fate(self, body: bytes) -> tuple[Failure | None, float]:
-        """Return how a request fails, if it does, and the seconds that its answer takes."""
+        """Return how a request fails, None if it does not, and the seconds of its answer."""
         digest = hashlib.blake2b(body, digest_size=16).digest()
         rng = generator(self._seed, f"demo fate/{digest.hex()}", self._times[digest])
         self._times[digest] += 1
@@ -213,7 +212,7 @@ class DemoServer(HttpServer):
 
 
 def _completion(model: Model, asked: JsonObject) -> JsonObject:
-    """Return the answer to the last user message with an image: those before are examples."""
+    """Return the answer to the last user message with an image; earlier ones are examples."""
     if asked.get("model") != model.name:
         sentence = f"The model `{asked.get('model')}` does not exist; here is `{model.name}`."
         raise Rejected(404, sentence, "model_not_found")
@@ -244,8 +243,8 @@ def _completion(model: Model, asked: JsonObject) -> JsonObject:
 
 
 def _read(messages: Any) -> tuple[Image | None, str, int]:
-    """Return the image and the words that are answered, and the tokens of all messages: one for
-    four characters, and 85 + 170 for each tile of 512 x 512 pixels of an image."""
+    """Return the image and the text to answer, and the tokens of all messages: one per four
+    characters, and 85 per image, with 170 for each of its tiles of 512 x 512 pixels."""
     if not isinstance(messages, list) or not messages:
         raise Rejected(400, "expected messages, a list that is not empty")
     chosen, prompt, tokens = None, "", 0
@@ -307,7 +306,7 @@ def _stated(name: str, schema: Any, replies: Sequence[Reply]) -> float | str:
 
 
 def _logprobs(asked: Mapping[str, Any], tokens: Sequence[str], replies: Sequence[Reply]) -> Any:
-    """Return the log-probability of every token; at the one answer, those of all possible ones."""
+    """Return the log-probability of every token, with those of the alternatives to an answer."""
     if not asked.get("logprobs"):
         return None
     top = asked.get("top_logprobs") or 0

@@ -55,7 +55,6 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
     Returns:
         1 for full agreement, 0 for what chance would give, below 0 for less. None if it is not
         defined: no subjects, fewer than two raters, or one category chosen throughout.
-
     """
     table = np.asarray(counts, dtype=float)
     raters = float(table[0].sum()) if len(table) else 0.0
@@ -79,8 +78,8 @@ def agreement(
 
     Args:
         given: The answers to each question.
-        readers: How many people read.
-        choice: Which part of an answer is compared.
+        readers: Number of readers.
+        choice: Returns the part of an answer that is compared.
     """
     shared = [[choice(answer) for answer in row] for row in given if len(row) == readers]
     kinds = sorted({kind for row in shared for kind in row}, key=str)
@@ -89,8 +88,8 @@ def agreement(
 
 
 def by_pair(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for every two readers: how many questions both answered, and the share of these
-    to which they gave the same answer, NaN if there are none."""
+    """Return a row per pair of readers: number of questions that both answered, and the share with
+    the same answer, NaN if there are none."""
     table = answers.set_index(["card", "question", "reader"])["answer"].unstack()
     rows = []
     for one, other in combinations(table, 2):

@@ -1,9 +1,9 @@
-"""Objects of an audit of captions, with its verdicts as labels to confirm or correct.
+"""Labelling of an audit of captions: people confirm or correct its verdicts on objects.
 
 The figures are Tables I and VI of REIC for one audit. The majority of those who labelled an object
-decides whether the audit's verdict is right. If only a part of the reported or of the other objects
-was labelled, its shares stand for all, as labelled parts are random (``to_label``). All figures are
-about the follow-ups of the audit, which an adaptive audit does not choose evenly.
+decides whether the audit's verdict is right. If only some of the reported, or of the other, objects
+are labelled, their shares are extrapolated to all: the labelled ones are random (``to_label``). All
+figures are about the follow-ups that the audit asked about, which are no even sample.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ ABOUT = (
 )
 CHOICES = {NONE: "no error"} | {type: f"{type}: {what}" for type, what in ERROR_TYPES.items()}
 UNKNOWN = "unknown"
-"""Type of a violation without pre-label, or with labels that differ."""
+"""Type of a violation without pre-label, or without a majority for one type."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def _item(
 def to_label(listed: Sequence[Item], sample: int | None, seed: int) -> list[Item]:
     """Return violations first, and then, for recall, the other objects in random follow-ups.
 
-    Follow-ups have a random order (by ``seed``, the same for every reader), so that the objects
-    labelled when somebody stops are a random part.
+    The order of follow-ups is random, and the same for every reader, so that whoever stops early
+    has labelled a random part.
 
     Args:
         listed: All objects.
@@ -173,8 +173,8 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
     cases: dict[str, list[Item]] = {}
     for item in listed:
         cases.setdefault(item.card.id, []).append(item)
-    # a reported follow-up is right if any violation reported in it is an error, any other one if
-    # no object is an error
+    # the verdict on a follow-up with reported violations is right if any of these is an error; the
+    # verdict on another follow-up is right if no object is an error
     parts = [([item for item in case if item.reported], case) for case in cases.values()]
     follow_ups = [(bool(reported), reported or case) for reported, case in parts]
     levels = {
@@ -183,7 +183,7 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
     }
     decided = [key for key, error in is_error.items() if error is not None and known[key].reported]
     guesses = pd.Series([known[key].guess or UNKNOWN for key in decided], name="pre-label")
-    # the type that most give of those who see an error
+    # the commonest type among the readers who see an error
     typed = {key: majority(x for x in given[key] if x != NONE) or UNKNOWN for key in decided}
     labels = pd.Series([typed[key] if is_error[key] else NONE for key in decided])
     types = pd.crosstab(guesses, labels)
@@ -208,8 +208,8 @@ def _level(
     """Return counts and scores of verdicts.
 
     Args:
-        rows: For each verdict whether a violation was reported, and its objects. The verdict is
-            about an error if any object is one, and counts once all of them are labelled.
+        rows: For each verdict, whether a violation was reported, and the objects it is about. There
+            is an error if any object is one. A verdict counts once all its objects are labelled.
         is_error: Key of an object -> whether it is an error, None for a tie.
     """
     counts: Counter[tuple[bool, bool | None]] = Counter()

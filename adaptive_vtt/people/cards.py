@@ -27,8 +27,15 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Asked:
-    """A question of a card. ``id``: its name in files; ``choices``: answer -> text of its button,
-    UNSURE left out; {}: any words; ``suggested``: the choice that Enter confirms."""
+    """A question of a card.
+
+    Attributes:
+        id: Its name in files.
+        text: The question.
+        choices: Answer -> text of its button, without UNSURE; {} for answers in words.
+        unsure: Whether UNSURE is a choice, too.
+        suggested: The choice that Enter confirms.
+    """
 
     id: str
     text: str
@@ -43,15 +50,15 @@ class Card:
 
     Attributes:
         id: Its name in files.
-        question: Of the audit, where its pictures come from.
-        call: Likewise.
+        question: Number of the audit's question whose pictures it shows.
+        call: Number of the call about that question.
         titles: One per picture.
         asked: The questions.
         captions: One per picture, or none.
         mark: Text that is marked in captions.
         boxes: Outlines in the first picture: left, top, right, bottom in pixels.
         size: Height and width of that picture.
-        facts: Name and text of what else is known.
+        facts: Further lines, each a name and its text.
     """
 
     id: str
@@ -76,8 +83,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Summary:
-    """The result of all answers: JSON ``figures``, ``tables`` by title, sentences to print, and
-    what the report shows of ``realism``."""
+    """The result of all answers: JSON ``figures``, ``tables`` by title, sentences to print
+    (``notes``), and the judgements that the report shows (``realism``)."""
 
     figures: JsonObject
     tables: Mapping[str, pd.DataFrame]
@@ -96,8 +103,8 @@ class Task:
         cards: Returns the cards to show.
         known: All cards that may be answered.
         show: Returns the pictures of a card.
-        summarise: Returns the result of the answers of all readers.
-        option: The option of ``avtt label`` that chose it.
+        summarise: Returns the result of all readers' answers.
+        option: The option of ``avtt label`` that chooses it, "" for none.
     """
 
     folder: str
@@ -125,8 +132,8 @@ def read_folder(folder: Path) -> pd.DataFrame:
 
 
 def keep(folder: Path, answers: pd.DataFrame) -> int:
-    """Add answers to their readers' files, of two to one question the later; return how many are
-    new. Each file is replaced in one step."""
+    """Add answers to their readers' files and return how many are new. Of two answers to a question
+    the later one is kept. Each file is replaced in one step."""
     before = read_folder(folder)
     both = latest(pd.concat([before, answers], ignore_index=True))
     for reader, rows in both.groupby("reader"):
@@ -135,7 +142,7 @@ def keep(folder: Path, answers: pd.DataFrame) -> int:
 
 
 def check_answers(answers: pd.DataFrame, cards: Sequence[Card], where: str) -> None:
-    """Raise InputError for an answer to what was not asked, and for one that is no choice."""
+    """Raise InputError for an answer to a question that no card has, or that is no choice of it."""
     asked = {(card.id, one.id): one for card in cards for one in card.asked}
     rows = zip(answers["card"], answers["question"], answers["answer"], strict=True)
     for card, question, answer in rows:
@@ -162,9 +169,14 @@ SMALL = 256 * 256
 class Pictures:
     """Source and follow-up of judged questions, as data addresses.
 
-    ``space``: that of the audit, or None if the data are gone; then there are thumbnails of a
-    few failing calls. ``alone``: the follow-up without its source. Raises JournalError for another
-    space.
+    Args:
+        journal: The audit's journal.
+        space: The audit's space. None if the data are gone: only a few failing calls have
+            thumbnails then.
+        alone: Whether to show follow-ups without their sources.
+
+    Raises:
+        JournalError: The space is another audit's.
     """
 
     def __init__(
@@ -176,9 +188,9 @@ class Pictures:
         self._kept, self._alone = journal.pictures(), alone
 
     def of(self, card: Card) -> Shown:
-        """Return what a card shows; no pictures where there are none."""
+        """Return the pictures and words of a card; no pictures if none was kept."""
         pictures, words = tuple(map(data_address, self._kept.get(card.call, ()))), ""
-        # a file may be gone since; the journal may still have a thumbnail
+        # the file may be gone by now; the journal may still have a thumbnail
         with suppress(AvttError):
             if self.space is not None:
                 number = int(self.space.image_of(np.array([card.question]))[0])

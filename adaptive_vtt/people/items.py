@@ -1,7 +1,7 @@
-"""Audit of items without a model: a person fills the losses of the next ones into a CSV file.
+"""Audit of items without a model: a person fills in the losses of the next items in a CSV file.
 
-The journal keeps the columns, the half-width and the command that continues. The first call names
-them, later ones resume.
+The journal keeps the columns, the half-width and the command. The first command sets them, later
+ones resume.
 """
 
 import shlex
@@ -31,7 +31,7 @@ COUNT = 20
 HALF_WIDTH = 0.1
 COLUMNS = ("id", "text", "group", "half_width")
 NAMES = ("id", "name", "file", "filename", "path")
-"""Columns that name the items where no column was given."""
+"""Headings of columns that name the items if --id is left out."""
 
 
 @contextmanager
@@ -73,15 +73,15 @@ def next_command(table: Path, out: Path) -> str:
 
 
 def _names_column(frame: pd.DataFrame) -> str:
-    """Return the one column that is called as in NAMES and whose values differ, else ""."""
+    """Return the only column with a heading of NAMES whose values differ, else ""."""
     fitting = [name for name in frame if name.lower() in NAMES and frame[name].is_unique]
     return fitting[0] if len(fitting) == 1 else ""
 
 
 def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
-    """Return the column with the longest texts, of 3 words or more on average, else "".
+    """Return the column with the longest texts, if they have 3 or more words on average, else "".
 
-    It is "" as well if ``columns``, those of an audit, has texts already.
+    It is "" as well if ``columns``, those of the audit, include texts.
     """
     if columns["text"]:
         return ""

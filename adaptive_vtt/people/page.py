@@ -1,4 +1,4 @@
-"""The page on which somebody labels: one HTML file with everything inside, for any browser."""
+"""The page for labelling: one HTML file that loads nothing else, for any browser."""
 
 import hashlib
 import json
@@ -29,9 +29,9 @@ def write_page(
         task: The kind of labelling.
         cards: The cards, in this order.
         answers: Earlier answers.
-        reader: The name.
-        audit: JSON values that identify this audit. A browser keeps answers apart by these, by the
-            kind of labelling and by the reader.
+        reader: The reader's name.
+        audit: JSON values that identify this audit. A browser keeps answers separately for each
+            audit, kind of labelling and reader.
     """
     pictures: dict[str, str] = {}
     own = answers.loc[answers["reader"] == reader, ["card", "question", "answer", "time"]]

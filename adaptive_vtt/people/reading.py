@@ -1,8 +1,8 @@
-"""Reading: people answer the questions of the model, without the truth.
+"""Reading: people answer the model's questions, without seeing the truth.
 
-They see the audit's questions in the order of its draws. The file of their answers is a model of
-``kind = "recorded"``. A census or an audit of it has the reader's error rates. ``avtt versus
---journal-a RUN --use replay`` compares model and reader on the same draws.
+They see the audit's questions in the order of its draws. Their answers are a model of
+``kind = "recorded"``, whose census or audit gives a reader's error rates. ``avtt versus --journal-a
+RUN --use replay`` compares model and reader on the same draws.
 """
 
 from string import ascii_uppercase
@@ -30,8 +30,8 @@ def reading_task(
 ) -> Task:
     """Return the reading of the first ``sample`` questions of an audit, or all.
 
-    Raise InputError if people's answers could not be judged by the truth: for masks, captions, and
-    oracles that compare with an answer about the source image.
+    Raise InputError if the truth alone cannot judge people's answers: for masks, captions, and
+    oracles that compare with the answer about the source image.
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample: expected 1 or more questions, got {sample}")
@@ -48,7 +48,7 @@ def reading_task(
 
 
 def questions(journal: Journal, space: QuestionSpace) -> list[Card]:
-    """Return the questions of the model, in the order of the draws, without truth and names."""
+    """Return the model's questions in the order of the draws, without truths and sample names."""
     judge = Judge(space, read_facts(journal.facts()).settings.answers)
     calls = journal.calls()
     in_words = any(row.said is not None for call in calls for row in call.answers)
@@ -64,7 +64,7 @@ def questions(journal: Journal, space: QuestionSpace) -> list[Card]:
 
 
 def _asked(judge: Judge, call: int, in_words: bool) -> tuple[Asked, ...]:
-    """Return the questions of a call that count."""
+    """Return the questions of a call whose answers count."""
     space = judge.space
     if space.oracle.concepts_are == "classes":
         choices = {name: name for name in space.asked}
@@ -87,5 +87,5 @@ def summarise(answers: pd.DataFrame) -> Summary:
     """Return how many questions each reader answered, and their agreement."""
     readers = answers["reader"].value_counts(sort=False).to_dict()
     kappa = {"answers": agreement(answered(answers).values(), len(readers))}
-    notes = ["kind = 'recorded' and answers = 'readers/NAME.csv' in [model] audit a reader"]
+    notes = ["to audit a reader: kind = 'recorded', answers = 'readers/NAME.csv' in [model]"]
     return Summary({"readers": readers, "kappa": kappa}, {}, notes)

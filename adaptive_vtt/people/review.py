@@ -1,4 +1,4 @@
-"""Multiple-choice questions are reviewed before a model is asked: accept, correct or reject each.
+"""Review of multiple-choice questions before a model is asked: accept, correct or reject each.
 
 EndoBench's questions were reviewed by physicians before they were used (section 3).
 """
@@ -24,7 +24,7 @@ ABOUT = (
 )
 VERDICT, REJECT = "right answer", "reject"
 ROWS = 64
-"""Rows of a table, with their images, that are in memory at a time."""
+"""Most rows of a table, with their images, in memory at a time."""
 
 
 def review_task(table: Path, sample: int | None) -> Task:
@@ -62,8 +62,8 @@ def decided(answers: pd.DataFrame) -> dict[str, str | None]:
 
 
 def write_accepted(table: Path, answers: pd.DataFrame, path: Path) -> int:
-    """Write the rows that most reviewers accepted, with the answer that most chose; return their
-    number. Images and all other cells are as they were."""
+    """Write the rows that most reviewers accepted, with the answer that most chose, and return
+    their number. All other cells, images included, stay as they were."""
     verdicts = decided(answers)
     count = 0
     with whole_file(path) as file:

@@ -302,15 +302,16 @@ def data_of(package: str, name: str) -> Table:
 
 
 def read_toml(
-    path: Path, what: str, hint: Callable[[Path], str] = lambda path: "", mind: str = ""
+    path: Path, what: str, hint: Callable[[Path], str] = lambda path: "", remedy: str = ""
 ) -> Table:
     """Return the tables of a TOML file.
 
     Args:
         path: The file.
         what: What it is to be, for messages.
-        hint: Makes of the path what to do where it cannot be read.
-        mind: What to do where it is no TOML. Its lines, which may hold keys, are not repeated.
+        hint: Returns what to do about a path that cannot be read.
+        remedy: What to do about a file that is no TOML. Its lines, which may hold keys, are not
+            repeated.
 
     Raises:
         InputError: The file cannot be read, or is no TOML.
@@ -325,7 +326,7 @@ def read_toml(
             why = f"expected {what}, got nothing: it does not exist"
         raise InputError(f"{path}: {why}{hint(path)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML: {one_line(error)}{mind}") from None
+        raise InputError(f"{path}: is no TOML: {one_line(error)}{remedy}") from None
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:

@@ -144,7 +144,12 @@ def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
     ("strategy", "sets", "kept", "message"),
     [
         ("bald", [], {"power": 2.0}, ""),
-        ("neyman", [], None, "{'power': 2.0} are left out: they are those of bald; for neyman,"),
+        (
+            "neyman",
+            [],
+            None,
+            "{'power': 2.0} are left out: they belong to bald; set those of neyman by",
+        ),
         ("bald", ["audit.strategy_options.power=3"], {"power": 3}, ""),
         ("neyman", ["audit.strategy_options.own=3"], {"own": 3}, ""),
     ],

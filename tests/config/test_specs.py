@@ -309,7 +309,12 @@ def test_every_spec_is_valid_listed_and_has_a_goal(name: str) -> None:
 @pytest.mark.parametrize(
     ("make", "name", "change", "sentence"),
     [
-        (kvasir, "masks", ('"Kvasir-SEG"', '"Kvasir"'), "no folder; did you mean 'Kvasir-SEG'"),
+        (
+            kvasir,
+            "masks",
+            ('"Kvasir-SEG"', '"Kvasir"'),
+            "Kvasir: expected a folder, got nothing: it does not exist; did you mean 'Kvasir-SEG'",
+        ),
         (medmnist, "medmnist", ('"test"', '"val"'), "expected the array val_images, got"),
     ],
 )
