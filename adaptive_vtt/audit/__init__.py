@@ -1,7 +1,7 @@
-"""An audit: ``Audit`` with all its steps, and ``audit``, which is all of them in one line.
+"""Audits: the class ``Audit``, and ``audit``, which runs one in a single line.
 
-The module stands where its function is looked for, so it can be called itself:
-``adaptive_vtt.audit("folder", my_function)`` is ``adaptive_vtt.audit.audit(...)``.
+The package can be called like its function: ``adaptive_vtt.audit("folder", my_function)`` is
+``adaptive_vtt.audit.audit(...)``.
 """
 
 import sys

@@ -1,4 +1,7 @@
-"""The audit: calls are asked for and answered, journaled and resumable."""
+"""The class ``Audit``: adaptively chosen calls, their answers, a journal, and certificates.
+
+It assembles the parts of the engine (``engine.assembly``), and is the public interface to its loop.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,17 +49,17 @@ class Audit:
     Args:
         space: The questions, or a ``Pool`` of items.
         model: Object with ``answers`` and ``ask`` (``models.ModelUnderTest``), or a function, a
-            torch module or a name that stands for one (``models.local.python.model_of``).
-            None: the caller answers with ``tell``.
-        certify: Targets, precision and confidence (``Certify``). None: nothing is certified.
-        sampling: How questions are chosen (``Sampling``).
-        limits: When the audit ends (``Limits``). None: when everything was asked.
-        journal: A path (created, or resumed if it holds an audit with the same settings), a
-            Journal, or what opens one. None: memory.
-        notes: Values that JSON can hold, by name, kept in the journal.
+            torch module, or the name of one (``models.local.python.model_of``). Default None: the
+            caller answers with ``tell``.
+        certify: Targets, precision and confidence. Default None: nothing is certified.
+        sampling: Choice of questions. Default None: that of ``Sampling``.
+        limits: End of the audit. Default None: when everything was asked.
+        journal: A path (created, or resumed if it contains an audit with the same settings), a
+            Journal, or a function that opens one. Default None: memory.
+        notes: Name -> value that JSON can hold, for the journal.
         device: Device of the GPs: "cpu", "cuda" or "auto" (CUDA if available).
         clock: Function that returns seconds; for tests.
-        shorthands: Fields of the groups.
+        **shorthands: Fields of the groups.
 
     Raises:
         InputError: Settings are out of range.
@@ -85,7 +88,7 @@ class Audit:
         check_settings(space, self.model, self.certify, self.sampling, self.limits)
         self._discovery = Discovery(space, self.certify)
         watch = Stopwatch(clock)
-        if space.dataset.has_images:  # before nets are taught, which takes one thread
+        if space.dataset.has_images:  # before self-taught nets, which are trained in one thread
             load_torch()
         self._made = assembled(
             space,
@@ -109,9 +112,10 @@ class Audit:
     def ask(self, n: int = 1) -> list[Call]:
         """Return up to ``n`` calls to make, committed to the journal.
 
-        Calls drawn before an interruption come first. Nothing is learnt between the draws of one
-        ``ask``. If the oracle compares with the source image's answer, the call about that image,
-        made once, comes before any call about its follow-ups. Any thread may call this method.
+        Calls that were drawn before an interruption come first. The belief is not updated between
+        the draws of one ``ask``. If the oracle compares with the answer about the source image, the
+        call about that image comes once, before those about its follow-ups. Any thread may call
+        this method.
 
         Args:
             n: Number of calls, 0 or more.
@@ -135,9 +139,9 @@ class Audit:
         call: Call | int,
         answer: Answer | Unanswered | Sequence[float] | Mapping[str, float] | float,
     ) -> None:
-        """Commit the answer to one call, then learn from it.
+        """Commit the answer to one call to the journal, then learn from it.
 
-        Answers may come in any order; they are learnt from in draw order.
+        Answers may come in any order; the audit learns from them in the order of the draws.
 
         Args:
             call: The call, or its number.
@@ -154,7 +158,11 @@ class Audit:
         self.tell_all([(number, answer)])
 
     def tell_all(self, answers: Iterable[tuple[int, object]]) -> None:
-        """Commit the answers to several calls, each with its number, at once; see ``tell``."""
+        """Commit the answers to several calls at once; see ``tell``.
+
+        Args:
+            answers: Pairs of the number of a call and its answer.
+        """
         self._loop.tell_all(answers)
 
     @property
@@ -163,23 +171,23 @@ class Audit:
         return self._loop.waiting
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
-        """Return calls that will get no answer, so that ``ask`` gives them again.
+        """Give back calls that will get no answer, so that ``ask`` returns them again.
 
         Args:
             calls: The calls.
-            sent: Whether they were made, and may have been charged for.
+            sent: Whether they were sent to the model, and may have been charged.
         """
         self._loop.take_back(calls, sent=sent)
 
     def run(self, on_progress: Hooks = None) -> Result:
         """Ask the model until the audit ends.
 
-        The journal keeps everything if the model raises; running again resumes.
+        If the model raises, the journal keeps all answers so far, and running again resumes.
 
         Args:
-            on_progress: Function called with the ``Progress`` after every batch, or every answer
-                of a ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a
-                list may hold several of both. A function that raises is one warning, and is not
+            on_progress: Function that is called with the ``Progress`` after every batch, or every
+                answer of a ``models.ConcurrentModel``; True for a progress bar, on a terminal or in
+                a notebook; or a list of both. A function that raises causes one warning, and is not
                 called again.
 
         Returns:
@@ -187,8 +195,8 @@ class Audit:
 
         Raises:
             ModelError: The model raises.
-            InputError: Before the first question, if a local model's columns clearly fit another
-                order of the classes better.
+            InputError: The columns of a local model seem to be in another order than the classes,
+                which is checked before the first question.
         """
         self.ask_all(on_progress)
         return self.result()
@@ -217,22 +225,22 @@ class Audit:
                 self._made.judge_calls.keep_replies(self._loop)
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
-        """Certify more targets with the draws to come, as slices are.
+        """Certify further targets with the draws to come, as slices are certified.
 
         Args:
-            targets: The targets by name.
+            targets: Name -> target.
 
         Raises:
-            InputError: No alpha was set aside for that when the audit began (``set_aside``), or
-                one of them is a target already.
+            InputError: The audit set no alpha aside for this when it began (``set_aside``), or one
+                of them is a target already.
         """
         self._discovery.ask_for(targets, self._loop)
 
     def plan(self) -> "pd.DataFrame":
-        """Return how many draws it takes to certify each target, and all of them (the last row).
+        """Return the number of draws to certify each target, and all of them (the last row).
 
-        The forecast needs the settings alone. Columns are target, at_least, "likely at 10 %" and
-        "likely at 30 %" (of mean loss, if nothing predicts losses) and at_most.
+        The forecast depends on the settings alone. Columns are target, at_least, "likely at 10 %"
+        and "likely at 30 %" (for these mean losses, without useful predictions), and at_most.
 
         Raises:
             InputError: Nothing is certified.
@@ -257,10 +265,10 @@ class Audit:
             return result_of(self.journal, self.space, self.statuses())
 
     def intervals(self) -> "pd.DataFrame":
-        """Return the present state of every target, a row each.
+        """Return the present state of the targets, one per row.
 
-        Columns are target, estimate, lower, upper, half_width, certified, size and more. There is
-        no row if nothing is certified.
+        Columns are target, estimate, lower, upper, half_width, certified, size and others. There
+        are no rows if nothing is certified.
         """
         import pandas as pd
 
@@ -272,7 +280,7 @@ class Audit:
 
     @property
     def stopped(self) -> str | None:
-        """Why the audit has ended, or None."""
+        """The reason why the audit has ended; None while it has not."""
         return self._loop.stopped
 
     @property
@@ -282,13 +290,13 @@ class Audit:
 
     @property
     def prepared(self) -> str | None:
-        """The self-taught proxy in words, trained before the first draw; or None."""
+        """Text about the self-taught proxy that was trained before the first draw; None: none."""
         net = self._made.proxies.self_taught
         return None if net is None else str(net)
 
     @property
     def belief(self) -> Belief:
-        """The surrogates so far, which must not be changed."""
+        """The present belief of the surrogates, which must not be changed."""
         return self._loop.belief
 
     @property
@@ -313,7 +321,7 @@ class Audit:
 
     @property
     def interrupted(self) -> int:
-        """Number of calls that were sent, or may have been, and never came back."""
+        """Number of calls that were sent, or may have been, and got no answer."""
         return self._loop.budget.lost
 
     def state(self) -> State:
@@ -325,7 +333,7 @@ class Audit:
         self.journal.close()
 
     def without_beliefs(self) -> Self:
-        """Return the same audit, which keeps no history of its beliefs. Its draws are the same."""
+        """Return this audit without its history of beliefs, which does not change its draws."""
         self._made.checkpoints.kept = False
         return self
 
@@ -341,7 +349,8 @@ class Audit:
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
-    """Return the model. Raise InputError for one that returns no losses if those are needed."""
+    """Return the model with all optional members; raise InputError for a pool with a model that
+    returns no losses."""
     if model is None:
         return ByHand("one" if space.oracle.tells_losses else "all")
     if space.oracle.tells_losses and not getattr(model, "gives_losses", False):

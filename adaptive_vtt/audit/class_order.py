@@ -1,4 +1,4 @@
-"""Check before an audit that a model's columns are in the order of the data's classes."""
+"""Check, before an audit, that the columns of a model are in the order of the dataset's classes."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -19,33 +19,37 @@ from ..types import IDENTITY, Answer, Prompt
 from ..utils.options import parameters_of
 
 FEWEST, MOST = 20, 50
-"""Images that are looked at."""
+"""Minimum and maximum number of images that the check uses."""
 BETTER, ERRORS = 0.3, 3.0
-"""How much better another order fits at the least: share of images, and standard errors."""
+"""Minimum gain in accuracy of another order, absolute and in standard errors."""
 NAMED = 4
-"""Classes of an order that a message names."""
+"""Maximum number of classes that a message names."""
 
 
 def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal: Journal) -> None:
-    """Raise InputError if the first answers fit the true classes clearly better once the model's
-    columns are taken to be in the order of the names, as text or as numbers.
+    """Raise InputError if the columns of a model seem to be in another order than the classes.
 
-    Classes count alike, so that a model which always says the same fits no order better than
-    another. ``batch``: images of a call of ``ask``; ``journal``: takes note of the number of
-    calls.
+    Other orders are those of the names as text, and as numbers. For each, balanced accuracy on some
+    images is compared with that in the dataset's order. A constant answer fits all orders alike.
+
+    Args:
+        space: The questions.
+        model: The model; one that costs money, or names its columns, is not checked.
+        batch: Number of images per call of ``ask``.
+        journal: The audit's journal, where the number of calls is noted.
     """
     dataset = adapted_dataset(as_loaded(space.dataset))
     names = [*dataset.concepts]
     orders = [order for order in (sorted(names), sorted(names, key=by_number)) if order != names]
     judged = space.oracle.concepts_are in ("labels", "classes") and dataset.has_images
-    unsaid = model.unnamed_columns and not dataset.asks(0)
-    if not (orders and judged and unsaid) or model.costs_money:
+    unnamed = model.unnamed_columns and not dataset.asks(0)
+    if not (orders and judged and unnamed) or model.costs_money:
         return
     prompts, true = [], []
-    for sample, name in _one_class(dataset):
-        with suppress(InputError):  # of an unreadable image, raised again when it is asked about
-            shown = dataset.sample(sample)
-            prompts.append(Prompt(shown.image, dataset.concepts, shown.id, IDENTITY, 0))
+    for index, name in _one_class(dataset):
+        with suppress(InputError):  # an unreadable image raises again when it is asked about
+            sample = dataset.sample(index)
+            prompts.append(Prompt(sample.image, dataset.concepts, sample.id, IDENTITY, 0))
             true.append(name)
     if len(true) < FEWEST:
         return
@@ -56,15 +60,16 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
     weights = np.array([1 / true.count(name) for name in true])
     weights /= weights.sum()
 
-    def right(order: Sequence[str]) -> np.ndarray:
+    def correct(order: Sequence[str]) -> np.ndarray:
+        """Return 1 for each image that is classified correctly if columns have this order."""
         pairs = zip(classes, true, strict=True)
         return np.array([k is not None and order[k] == name for k, name in pairs], float)
 
-    own = right(names)
+    present = correct(names)
     for order in orders:
-        gained = right(order) - own
-        mean = float(weights @ gained)
-        error = float(np.sqrt(weights**2 @ (gained - mean) ** 2))
+        gain = correct(order) - present
+        mean = float(weights @ gain)
+        error = float(np.sqrt(weights**2 @ (gain - mean) ** 2))
         if mean >= max(BETTER, ERRORS * error):
             places = [order.index(name) for name in names]
             remedy = f"let it return its columns in the order of the data: columns[:, {places}]"
@@ -75,20 +80,19 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
                 )
             raise InputError(
                 f"model {name_of(model)!r} fits the order {some(order, NAMED)} better than that "
-                f"of the data, {some(names, NAMED)}: {weights @ right(order):.0%} of "
-                f"{len(true)} images right against {weights @ own:.0%} (classes count alike); "
+                f"of the data, {some(names, NAMED)}: {weights @ correct(order):.0%} of "
+                f"{len(true)} images right against {weights @ present:.0%} (classes count alike); "
                 f"{remedy}"
             )
 
 
 def _one_class(dataset: Dataset) -> Iterator[tuple[int, str]]:
-    """Yield samples that have one class and lack all others, evenly from all classes, and the name
-    of the class."""
+    """Yield the index and class of samples with exactly one class, evenly over all classes."""
     present, columns = dataset.counts[:, 1], np.arange(len(dataset.concepts))
-    known = np.flatnonzero(present)
-    known = known[np.linspace(0, len(known) - 1, min(len(known), MOST)).astype(int)]
-    for k in known.tolist():
-        ranks = np.linspace(0, present[k] - 1, min(int(present[k]), MOST // len(known)))
+    used = np.flatnonzero(present)
+    used = used[np.linspace(0, len(used) - 1, min(len(used), MOST)).astype(int)]
+    for k in used.tolist():
+        ranks = np.linspace(0, present[k] - 1, min(int(present[k]), MOST // len(used)))
         samples = dataset.members(k, 1, ranks.astype(np.int64))
         truths = dataset.truth(samples[:, None], columns[None, :])
         for sample in samples[(truths == (columns == k)).all(axis=1)].tolist():

@@ -1,4 +1,4 @@
-"""Losses, answers and means of every question, by an audit that asks everything."""
+"""Losses, answers and mean losses of all questions, by an audit that asks everything."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_CALLS = 100_000
-"""Spaces of more calls are not asked through to find out what an audit should come to."""
+"""Maximum number of calls of a space that is asked completely to know the true rates."""
 
 Advance = Callable[[int], object]
+"""Function that is called with the number of further calls."""
 
 
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
-    """Return the number of calls that ask everything, source images included.
+    """Return the number of calls that ask everything, with those about source images.
 
-    Above MAX_CALLS source images are left out: nothing that large is listed.
+    Above MAX_CALLS those about source images are not counted, as that would take too long.
     """
     calls = space.images if model.answers == "all" else space.size
     sources = Judge(space, model.answers).sources
@@ -43,12 +44,12 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
 def all_losses(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> tuple[Indices, Floats]:
-    """Return every eligible question, ascending, and its loss; NaN if it does not count."""
+    """Return all eligible questions, ascending, and their losses; NaN for excluded ones."""
     return losses_in(answered(space, model, advance)[1])
 
 
 def losses_in(rows: Sequence[AnswerRow]) -> tuple[Indices, Floats]:
-    """Return all questions of these answers, ascending, and their losses, as ``all_losses``."""
+    """Return the judged questions, ascending, and their losses; NaN for excluded ones."""
     judged = sorted((row for row in rows if row.loss is not None), key=lambda row: row.question)
     losses = [np.nan if row.excluded else row.loss for row in judged]
     return np.array([row.question for row in judged], np.int64), np.array(losses, float)
@@ -57,10 +58,12 @@ def losses_in(rows: Sequence[AnswerRow]) -> tuple[Indices, Floats]:
 def all_answers(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> "pd.DataFrame":
-    """Return every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
+    """Return all answers in the form that ``models.Recorded`` reads, NaN for missing ones.
 
-    Source images stand there too where the oracle needs them. Raises InputError if masks
-    are compared with each other: those cannot be recorded as numbers.
+    Masks are recorded as their scores. Source images are included if the oracle needs them.
+
+    Raises:
+        InputError: The oracle compares masks with each other, which scores cannot replace.
     """
     import pandas as pd
 
@@ -84,8 +87,14 @@ def all_answers(
 def means(
     space: QuestionSpace, targets: Sequence[Target], questions: Indices, losses: Floats
 ) -> Floats:
-    """Return the mean loss of every target (K,), given all questions and their losses; those of
-    NaN are left out, as the intervals leave them out."""
+    """Return the mean loss of each target, (K,).
+
+    Args:
+        space: The space.
+        targets: K targets.
+        questions: All questions, (n,).
+        losses: Their losses, (n,); NaN for excluded ones, which do not count.
+    """
     sums, counts = np.zeros(len(targets)), np.zeros(len(targets))
     for start in range(0, len(questions), MAX_CALLS):
         part = slice(start, start + MAX_CALLS)
@@ -98,8 +107,7 @@ def means(
 def answered(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> tuple[Journal, list[AnswerRow]]:
-    """Return the journal of an audit that asked everything, whatever went unanswered, and its
-    answers, those included that cannot be judged."""
+    """Return the journal of an audit that asked everything, and all its answers, judged or not."""
     calls = [0]
 
     def follow(progress: Progress) -> None:
@@ -113,8 +121,8 @@ def answered(
 
 
 def _source_scores(space: QuestionSpace, journal: Journal) -> dict[int, Floats]:
-    """Return by sample the scores of the answers about its source image (asked,), NaN without a
-    number."""
+    """Return, by sample, the scores of the answers about its source image, one per asked concept;
+    NaN for an answer without a score."""
     sources = Judge(space, read_facts(journal.facts()).settings.answers).sources
     for reply in journal.sources():
         sources.keep(reply)

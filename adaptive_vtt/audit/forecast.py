@@ -1,26 +1,27 @@
-"""Forecast of the draws that certificates take: at least, likely and at most, without an audit.
+"""Forecast the number of draws that certificates take: at least, likely and at most.
 
-With w the half-width, N a target's questions, M the calls that touch it, n the questions that one
-call brings it, T all calls, and alpha_k the target's share of alpha:
+Notation: w is the half-width. N is the number of a target's questions, M the number of calls with
+some of them, n the number of them in one call. T is the number of all calls, and alpha_k the
+target's share of alpha.
 
-- At least: Bets lose at most a share c of their wealth. So a draw multiplies it by at most
-  1 + c (m_hi - a) / (hi - m_hi) against the upper end of an interval. The same holds for the
-  lower end.
+- At least: A bet loses at most a share c of its wealth. So a draw multiplies the wealth against the
+  upper end of an interval by at most 1 + c (m_hi - a) / (hi - m_hi); the same holds for the lower
+  end.
 
-  Pseudo-outcomes a within [0, r], r = M n / N, that never vary exclude both ends soonest. Both
-  factors are then 1 + c g with g = 2 w / (r - 2 w), whatever the rate is. This takes
-  ln(2 / alpha_k) / ln(1 + c g) draws, as with a perfect predictor.
-- Likely: A bet of Kelly's on draws with variance V takes 2 V ln(2 / alpha_k) / w^2 draws, and
-  ln(2 / alpha_k) / (2 c w) more as bets are capped (``certifier.RANGE``). The first is
-  multiplied by ``MEASURED``, as intervals stop when luck allows.
+  Pseudo-outcomes a in [0, r], r = M n / N, exclude both ends soonest if they never vary, as with a
+  perfect predictor. Both factors are then 1 + c g with g = 2 w / (r - 2 w), for any rate, which
+  takes ln(2 / alpha_k) / ln(1 + c g) draws.
+- Likely: A Kelly bet on draws with variance V takes 2 V ln(2 / alpha_k) / w^2 draws, and
+  ln(2 / alpha_k) / (2 c w) more as bets are capped (``certifier.RANGE``). The first term is
+  multiplied by ``MEASURED``, as an audit stops as soon as chance allows.
 
-  Losses are taken for coins of rate p that nothing predicts. V is then p (1 - p) / N^2 times the
-  sum of n / q over the target's calls under the proposal q. As in the strategy ``certify``, q
-  mixes the exploration with weights of targets. They are reweighted until none is further from
-  its end than the others. Without replacement d draws of T are worth d / (1 - d / T).
-- At most: A census. Once (1 - 2 w) N questions were asked, the others cannot make an interval wider
-  than 2 w, and T - 2 w N / n calls ask as many in any order. It takes all T calls if unanswered
-  questions count both ways, and for a decision, which may depend on the last question.
+  Losses are modelled as Bernoulli variables of rate p without useful predictions. V is then
+  p (1 - p) / N^2 times the sum of n / q over the target's calls under the proposal q. As in the
+  strategy ``certify``, q mixes exploration with weights of targets, which are adjusted until all
+  targets take the same number of draws. Without replacement d draws of T are worth d / (1 - d / T).
+- At most: Once (1 - 2 w) N questions were asked, the others cannot make the interval wider than
+  2 w. T - 2 w N / n calls in any order ask as many. All T calls are needed if unanswered questions
+  count both ways, and for a decision, which may depend on the last question.
 """
 
 from collections.abc import Sequence
@@ -38,19 +39,27 @@ from ..population import Population
 from ..types import CallMode, Floats
 
 MEASURED = 0.65
-"""Draws that uniform audits took, relative to Kelly's formula. They were 445 to 455, and 1,208 to
+"""Measured number of draws of uniform audits, relative to Kelly's formula: 445 to 455, and 1,208 to
 1,262, on digits-severity (rate .29) to +-.05 and +-.03 (experiments.certificates)."""
 ROUNDS = 60
-"""Reweightings of targets, after which no target's draws change by more than 1 %."""
+"""Number of adjustments of the weights, after which no forecast changes by more than 1 %."""
 STEP = 0.5
+"""Exponent of each adjustment."""
 CANDIDATES = 4096
-"""Questions that a draw of the audit will look at."""
+"""Number of questions that a draw of the audit considers."""
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Draws until a target is certified or decided; ``likely`` is by loss rate."""
+    """Number of draws until a target is certified or decided.
+
+    Attributes:
+        target: Name of the target.
+        at_least: Lower bound.
+        likely: Loss rate -> likely number.
+        at_most: Upper bound.
+    """
 
     target: str
     at_least: int
@@ -60,8 +69,12 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Calls:
-    """All calls of a space by kind: the ``number`` of each (c,), and the ``questions`` that one
-    brings each target, K x c."""
+    """All calls of a space, grouped into c kinds.
+
+    Attributes:
+        number: Number of calls of each kind, (c,).
+        questions: Number of questions of each target that one call contains, K x c.
+    """
 
     number: Floats
     questions: Floats
@@ -75,21 +88,21 @@ class Calls:
 def forecasts(
     certifier: Certifier, exploration: float, both: bool, losses: Sequence[float]
 ) -> tuple[list[Forecast], Forecast]:
-    """Return forecasts for every target, and for all together.
+    """Return forecasts for each target, and for all together.
 
     Args:
         certifier: The certifier of an audit that has not begun.
         exploration: The uniform share of the proposal.
         both: Whether unanswered questions count both ways.
-        losses: Loss rates in [0, 1] to make the likely forecasts for.
+        losses: Loss rates, in [0, 1], for the likely numbers.
     """
     targets, rules, sizes = certifier.targets, certifier.rules, certifier.sizes
     calls = calls_of(certifier.space, targets, certifier.answers)
     aims = _aims(certifier, None)
-    # calls after which the questions left no longer matter, whatever their answers are
+    # the share of questions that may be left unasked, as they cannot make intervals too wide
     spare = 0.0 if both or rules.limit is not None else 2 * rules.aim
     most = np.maximum(calls.total - np.floor(spare * sizes / certifier.largest), 1)
-    # a perfect predictor, or a census where that takes fewer draws
+    # a perfect predictor, or asking everything if that takes fewer draws
     everything = np.ceil((1 - 2 * aims) * sizes / certifier.largest)
     least = np.maximum(np.minimum(certifier.fewest_draws(aims), everything), 1)
     least = np.minimum(least, most)
@@ -101,7 +114,8 @@ def forecasts(
     first, limit = least.max(), max(1, CANDIDATES // len(certifier.space.concepts))
     strata = strata_of(certifier.space, targets, certifier.answers, limit)
     if strata is not None and not rules.set_aside:
-        # strata are drawn first: a draw moves one relation at most, and one concept if it asks one
+        # If strata are drawn first, a draw moves at most one target of a disjoint family, such as
+        # that of relations, so the draws of its targets add up.
         for family in (family for family in FAMILIES if family.disjoint):
             moved = [isinstance(target.id, family) for target in targets]
             if (strata.inside[moved].sum(axis=0) <= 1).all():
@@ -112,10 +126,8 @@ def forecasts(
 
 
 def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) -> Calls:
-    """Return the calls of a space by kind.
-
-    Calls of one kind bring the same number of questions to every target.
-    """
+    """Return the calls of a space by kind; calls of one kind have the same number of questions of
+    each target."""
     truths, copies = space.dataset.profile
     rows = np.array([np.ones(len(copies), bool) if t.rows is None else t.rows for t in targets])
     kinds = np.concatenate([np.array([t.variants for t in targets]).T, space.applicable], axis=1)
@@ -136,10 +148,10 @@ def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) ->
 
 
 def _aims(certifier: Certifier, loss: float | None) -> Floats:
-    """Return the half-width (K,) that each rate must be known to.
+    """Return the half-width that each target needs, (K,).
 
-    For decisions it is the distance of a rate of ``loss`` from the limit, or with None the
-    largest possible distance.
+    For a decision it is the distance between the limit and a rate of ``loss``, or the largest
+    possible distance if ``loss`` is None.
     """
     rules, count = certifier.rules, len(certifier.targets)
     aim = np.full(count, rules.aim)
@@ -151,7 +163,7 @@ def _aims(certifier: Certifier, loss: float | None) -> Floats:
 
 
 def _likely(certifier: Certifier, calls: Calls, exploration: float, loss: float) -> Floats:
-    """Return the likely draws of every target (K,); see the module."""
+    """Return the likely number of draws of each target, (K,); see the module's docstring."""
     aims, rules, count = _aims(certifier, loss), certifier.rules, len(certifier.targets)
     theta = rules.thetas(count)
     with np.errstate(divide="ignore"):  # of the end that decides: see ``sequences``

@@ -1,8 +1,9 @@
-"""Answers of one model of a pair: those of an interrupted pair, and those of an earlier audit.
+"""Known answers of one model of a pair: from an interrupted pair, or from an earlier audit.
 
-A pair is one call, which is journaled once both models answered. The first answer is paid for
-before that, so it is kept in a file (``HalfStore``), and an audit that resumes after a crash takes
-it from there. Where model A was audited before, its answers are known (``earlier_audit``).
+A pair is one call, which is journaled once both models have answered. As the first answer has been
+paid for by then, it is stored in a file (``HalfStore``), and a comparison that resumes after a
+crash does not ask again. If model A was audited before, its answers are taken from that audit
+(``earlier_audit``).
 """
 
 import json
@@ -48,15 +49,15 @@ def _key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...]
 
 
 class HalfStore(Halves):
-    """Store of answers that wait for the other model's.
+    """Store of answers by one model that wait for the other model's.
 
     Args:
-        path: The file, created if missing; None for memory.
-        about: Identifies models and questions; answers stored about others are not returned.
-        answered: Key of a prompt -> number of its pairs in the journal, repeat probes included.
-            Answers in the file that are part of those are deleted.
-        known: Key of a prompt -> model A's answer in an earlier audit. Each is free and taken once,
-            so that a repeat probe asks A again.
+        path: The file, created if it is missing; None: memory.
+        about: Identifies models and questions; stored answers about others are ignored.
+        answered: Key of a prompt -> number of its pairs in the journal, with repeat probes. Answers
+            in the file that belong to these pairs are deleted.
+        known: Key of a prompt -> model A's answer in an earlier audit. Each is free, and used only
+            once, so that a repeat probe asks A again.
 
     Raises:
         JournalError: The file is not of this kind.
@@ -70,8 +71,8 @@ class HalfStore(Halves):
         known: Mapping[str, Reply] | None = None,
     ) -> None:
         self._lock, self._about, self._path = threading.Lock(), about, path
-        self._whole = Counter(answered or {})
-        self._left: dict[tuple[str, str], Reply] = {}
+        self._pairs = Counter(answered or {})  # key of a prompt -> complete pairs
+        self._waiting: dict[tuple[str, str], Reply] = {}  # by side and key
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,21 +89,21 @@ class HalfStore(Halves):
                 f"{path}: expected the answers of an interrupted pair, got something else "
                 f"({one_line(error)}); move it away to continue, and its answers are asked again"
             ) from None
-        fresh = {key: reply for key, reply in (known or {}).items() if key not in self._whole}
-        self._left |= {("a", key): reply for key, reply in fresh.items()}
+        fresh = {key: reply for key, reply in (known or {}).items() if key not in self._pairs}
+        self._waiting |= {("a", key): reply for key, reply in fresh.items()}
 
     def take(self, side: str, prompt: Prompt) -> Reply | None:
         """Return the answer of one model, until the pair is complete."""
-        return self._left.get((side, _key(prompt)))
+        return self._waiting.get((side, _key(prompt)))
 
     def keep(self, side: str, prompt: Prompt, reply: Reply) -> None:
         """Write an answer to the disk. Raise JournalError if that fails."""
         key = _key(prompt)
-        if self._left.get((side, key)) is reply:
-            return  # it was taken from here
+        if self._waiting.get((side, key)) is reply:
+            return  # it was taken from this store
         values = [*map(to_json, reply.values)] if isinstance(reply, Answer) else reply.reason
         paid = json.dumps(values), reply.cost, reply.unconfirmed, reply.reply
-        row = (self._about, side, key, self._whole[key], *paid)
+        row = (self._about, side, key, self._pairs[key], *paid)
         try:
             with self._lock:
                 self._file.execute(
@@ -110,14 +111,15 @@ class HalfStore(Halves):
                 )
         except sqlite3.Error as error:
             raise JournalError(f"{self._path}: cannot be written: {one_line(error)}") from None
-        self._left[side, key] = reply
+        self._waiting[side, key] = reply
 
     def done(self, prompt: Prompt) -> None:
-        """Drop the answers to a prompt that both models answered: a repeat probe asks again."""
+        """Drop the answers to a prompt that both models answered, so that a repeat probe asks them
+        again."""
         key = _key(prompt)
-        self._whole[key] += 1
+        self._pairs[key] += 1
         for side in ("a", "b"):
-            self._left.pop((side, key), None)
+            self._waiting.pop((side, key), None)
 
     def close(self) -> None:
         """Close the file."""
@@ -125,23 +127,26 @@ class HalfStore(Halves):
             self._file.close()
 
     def _recall(self) -> None:
-        """Read the oldest answer to each prompt that is not journaled, and delete the others."""
+        """Read the oldest answer to each prompt that is not journaled, and delete journaled ones.
+
+        ``time`` is the number of complete pairs of the prompt when the answer was stored.
+        """
         query = (
             "SELECT side, prompt, time, said, cost, unconfirmed, reply FROM answers "
             "WHERE about = ? ORDER BY time"
         )
         journaled = []
         for side, key, time, values, *paid in self._file.execute(query, (self._about,)).fetchall():
-            if time < self._whole[key]:
+            if time < self._pairs[key]:
                 journaled.append((self._about, key, time))
             else:
-                self._left.setdefault((side, key), _read(values, paid, key))
+                self._waiting.setdefault((side, key), _read(values, paid, key))
         drop = "DELETE FROM answers WHERE about = ? AND prompt = ? AND time = ?"
         self._file.executemany(drop, journaled)
 
 
 def _read(stored: Any, paid: list[Any], key: str) -> Reply:
-    """Return an answer that ``keep`` wrote; raise for anything else."""
+    """Return an answer that ``keep`` wrote; raise ValueError or the like for another row."""
     *costs, reply = paid
     if not all(isinstance(cost, float) and 0 <= cost < math.inf for cost in costs):
         raise ValueError(f"a cost of {paid!r}")
@@ -164,14 +169,14 @@ def _key(prompt: Prompt) -> str:
 
 @dataclass(frozen=True)
 class Earlier:
-    """An earlier audit of model A; the defaults stand for none, or one that gives hints alone.
+    """Answers of model A in an earlier audit; the defaults stand for none.
 
     Attributes:
         answers: Key of a prompt -> model A's answer.
-        asked: Questions (a,) that these answers are about, ascending.
-        losses: Questions that count, and their losses.
-        about: Identifies that audit and its use in the settings of the comparison.
-        replay: Its draws, where they are drawn again.
+        asked: Numbers of the questions that these answers are about, (a,), ascending.
+        losses: The questions that count, with their losses.
+        about: Identifies that audit and its use, in the settings of the comparison.
+        replay: Its draws, if they are to be replayed.
     """
 
     answers: Mapping[str, Reply] = field(default_factory=dict)
@@ -189,17 +194,17 @@ def earlier_audit(
     Args:
         space: The questions of the comparison.
         a: Model A.
-        journal: That audit's journal; it stays open for its draws.
-        where: Its path, for messages.
-        replayed: Whether its draws are made again.
+        journal: The journal of that audit, which must stay open for a replay.
+        where: Its path, for errors.
+        replayed: Whether its draws are replayed.
 
     Returns:
-        Its answers. A call with an excluded answer is left out, as the journal does not keep that
-        answer in a form that could be judged again.
+        Its answers. Calls with an excluded answer are left out, as the journal does not store such
+        an answer in a form that could be judged again.
 
     Raises:
         InputError: That audit had another space, model, version, template or oracle, or its answers
-            were masks, which journals do not keep.
+            were masks, which journals do not store.
     """
     facts, model = read_facts(journal.facts()), adapted_model(a)
     about_a, mode = f"journal_a {where!r}", facts.settings.answers
@@ -231,8 +236,8 @@ def earlier_audit(
     rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
     judged = [(row.question, row.loss) for row in rows if row.loss is not None]
     questions, losses = np.array(judged, float).reshape(-1, 2).T
-    # all randomness follows from this text, so it must not depend on A's last losses, as a
-    # head does
+    # The text ``about`` determines the random numbers of the comparison. In a replay it must not
+    # depend on the last losses of A, on which the head of a journal depends.
     replay = Replay(journal, facts, where) if replayed else None
     about = f"condition {journal.head}" if replay is None else f"replay {replay.facts.key}"
     asked = np.array([row.question for row in rows], np.int64)
@@ -243,14 +248,14 @@ def _call_key(space: QuestionSpace, answers: CallMode, call: int) -> str:
     """Return the key of a call's prompt."""
     image = space.numbering.image_of(call) if answers == "one" else call
     sample, variant = space.numbering.image_parts(image)
-    mine = space.asked[space.asked_by[call % len(space.concepts)]]
-    concepts = (mine,) if answers == "one" else space.asked
-    shown = space.variants[variant]
-    return _key_of(space.dataset.sample_id(sample), shown.relation.name, shown.severity, concepts)
+    concept = space.asked[space.asked_by[call % len(space.concepts)]]
+    concepts = (concept,) if answers == "one" else space.asked
+    change = space.variants[variant]
+    return _key_of(space.dataset.sample_id(sample), change.relation.name, change.severity, concepts)
 
 
 def pairs_in(space: QuestionSpace, path: Path) -> Mapping[str, int]:
-    """Return key of a prompt -> number of its pairs in a journal, repeat probes included."""
+    """Return, by the key of a prompt, the number of its pairs in a journal, with repeat probes."""
     if not path.is_file():
         return {}
     with closing(SQLiteJournal(path, read_only=True)) as journal:
@@ -263,23 +268,25 @@ def pairs_in(space: QuestionSpace, path: Path) -> Mapping[str, int]:
 
 
 def refuse_other_earlier(journal: Path, options: Sequence[str], journal_a: Path | str) -> None:
-    """Raise JournalError if the earlier audit changed since the comparison was begun.
+    """Raise JournalError if the earlier audit has changed since the comparison began.
 
     Args:
         journal: Journal of the comparison.
-        options: Options of its oracle now, which must be the same but for that audit's content.
+        options: The present options of its oracle; one of them identifies the earlier audit.
         journal_a: Journal of the earlier audit.
     """
     with closing(SQLiteJournal(journal, read_only=True)) as begun:
         facts = begun_facts(begun.facts())
     oracle = (facts.begun_with.get("oracle") or {}) if facts else {}
     before = oracle.get("options", [])
-    (then, rest), (now, others) = (
-        ([o for o in each if o.startswith(EARLIER)], [o for o in each if not o.startswith(EARLIER)])
-        for each in (before, options)
-    )
+
+    def parted(all_options: Sequence[str]) -> tuple[list[str], list[str]]:
+        earlier = [option for option in all_options if option.startswith(EARLIER)]
+        return earlier, [option for option in all_options if option not in earlier]
+
+    (then, others_then), (now, others_now) = parted(before), parted(options)
     same_use = [option.split()[:-1] for option in then] == [option.split()[:-1] for option in now]
-    if then != now and same_use and rest == others:
+    if then != now and same_use and others_then == others_now:
         raise JournalError(
             f"journal_a {str(journal_a)!r}: this run was continued since the comparison began, or "
             "is another one; give a copy of it as it was (--journal-a), or begin another "

@@ -1,18 +1,17 @@
-"""Selector that asks every question once, in the order of the space, without draws or bets.
+"""Ask all questions once, in the order of the space, and count rates instead of certifying them.
 
 ``InOrder`` and ``AsAnswered`` replace ``Selector`` and ``DrawOrder`` in an audit's loop. Calls,
-caps, retries, journal and resuming are those of any audit, and a draw is the next call, with
-probability 1. Follow-up images are made in batches ahead of the model, those of a source image
+caps, retries, journal and resuming are those of any audit; a draw is the next call, with
+probability 1. Follow-up images are rendered in batches ahead of the model, those of a source image
 together.
 
-Rates are counted. Of a target's N questions n were answered, and E of those turned out not to
-count. Losses lie in [0, 1], so with L and U the least and the largest sum that the answers allow,
-its mean loss R obeys
+Of the N questions of a target, n were answered, and E of these are excluded. Losses are in [0, 1].
+With L and U the smallest and largest sum of losses that the answers allow, the mean loss R obeys
 
     L / (N - E) <= R <= (U + N - n) / (N - E)
 
-with certainty, at every moment, and both ends are R once everything was asked. L and U differ
-only where unanswered questions count both ways.
+with certainty, at every moment; both ends equal R once everything was asked. L and U differ only
+if unanswered questions count both ways.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,19 +39,19 @@ from ..types import Answer, Bools, Floats, Indices, JsonObject
 from .rendering_ahead import Making, Pair
 
 BATCH = 256
-"""Calls in a batch, and images that are made ahead."""
+"""Number of calls in a batch, whose images are rendered ahead."""
 MAX_TARGETS = 2_000
-"""Relations by concepts are no targets if there would be more than this."""
+"""Maximum number of targets by relation and concept; if there were more, none is made."""
 MAX_VALUES = 30
-"""Metadata columns with more values than this, or with one, make no groups."""
+"""Maximum number of values of a metadata column whose groups are targets."""
 PICTURED = 4
-"""Failing calls whose pictures are kept, per relation and severity."""
+"""Number of failing calls per relation and severity whose images are kept."""
 AT_ONCE = 2**20
-"""Questions that are counted at once."""
+"""Number of questions that are counted at once."""
 PENDING = 2**12
-"""Answers that are kept as they came before they are entered into the arrays."""
+"""Number of answers that are collected before they are written into the arrays."""
 EXACT = 1e-12
-"""Wider intervals are not exact."""
+"""Maximum width of an interval that counts as exact."""
 CERTAIN = Proposal(np.zeros(0, np.int64), np.zeros(0))
 WHY = Why(1, 1)
 GOALS = ("half_width", "at_most", "discover", "set_aside", "compare")
@@ -61,7 +60,7 @@ CHOICES = ("replay", "repeat_probes", "exploration")
 
 
 def check_goals(certify: Certify, sampling: Sampling) -> None:
-    """Raise InputError for a goal, a prediction or a choice: nothing is drawn or estimated."""
+    """Raise InputError for an option that needs draws or predictions."""
     for group, names in ((certify, GOALS + PREDICTIONS), (sampling, CHOICES)):
         for name in names:
             if value := getattr(group, name):
@@ -74,11 +73,14 @@ def check_goals(certify: Certify, sampling: Sampling) -> None:
 def every_target(
     space: QuestionSpace, names: Sequence[str], where: Mapping[str, Fields] | None
 ) -> list[Target]:
-    """Return targets of every kind that the space has, and those of ``names``.
+    """Return targets of all kinds that the space has, and those with these names.
 
-    ``names`` and ``where`` are those of ``certify.named_targets``.
+    Args:
+        space: The questions.
+        names: As ``where``, an argument of ``certify.named_targets``.
+        where: See there.
     """
-    if DROPS in names:  # nothing else is a figure of pairs
+    if DROPS in names:  # drops are rates of pairs, which no other target is
         return named_targets(space, [DROPS], where)
     dataset, concepts = space.dataset, "concepts" in space.kinds  # items of a pool have none
     columns = dataset.metadata_columns
@@ -94,9 +96,13 @@ def every_target(
 
 
 class Counting:
-    """Answers to ``questions`` (n,), ascending, and the targets that they belong to.
+    """Counts of the answers to all questions, and the state of the targets that follows from them.
 
-    ``both``: unanswered questions count as 0 in lower ends and as 1 in upper ones.
+    Args:
+        space: The space.
+        targets: The targets.
+        questions: All questions, (n,), ascending.
+        both: Whether unanswered questions count as 0 in lower ends and as 1 in upper ones.
     """
 
     def __init__(
@@ -104,24 +110,25 @@ class Counting:
     ) -> None:
         self.space, self.targets, self.both = space, targets, both
         self._questions = questions
-        self._losses = np.zeros((2, len(questions)))  # at least, at most
-        self._flags = np.zeros((3, len(questions)), bool)  # answered, excluded, silent
+        self._losses = np.zeros((2, len(questions)))  # lower and upper bound
+        self._flags = np.zeros((3, len(questions)), bool)  # answered, excluded, unanswered
         self._pending: list[tuple[float, ...]] = []
 
     def note(self, rows: Iterable[AnswerRow]) -> int:
-        """Enter the judged answers among ``rows``; return their number."""
+        """Count the judged answers among ``rows``, and return their number."""
         judged = [row for row in rows if row.loss is not None]
         for row in judged:
-            silent = row.answer is None and not row.excluded
-            least, most = (0.0, 1.0) if silent and self.both else (row.loss or 0.0,) * 2
+            unanswered = row.answer is None and not row.excluded
+            least, most = (0.0, 1.0) if unanswered and self.both else (row.loss or 0.0,) * 2
             if row.excluded:
                 least = most = 0.0
-            self._pending.append((row.question, least, most, 1, row.excluded, silent))
+            self._pending.append((row.question, least, most, 1, row.excluded, unanswered))
         if len(self._pending) >= PENDING:
             self._enter()
         return len(judged)
 
     def _enter(self) -> None:
+        """Write collected answers into the arrays."""
         if self._pending:
             numbers, *columns = zip(*self._pending, strict=True)
             places = np.searchsorted(self._questions, numbers)
@@ -129,8 +136,7 @@ class Counting:
             self._pending = []
 
     def statuses(self) -> list[TargetStatus]:
-        """Return the present state of every target; where no question counts, or none was answered,
-        its estimate is 1/2."""
+        """Return the present state of all targets; the estimate without answers is 1/2."""
         self._enter()
         (cells, judged), dataset, statuses = self._cells(), self.space.dataset, []
         profile = dataset.profile_row(np.arange(len(dataset)))
@@ -138,7 +144,7 @@ class Counting:
         for target in self.targets:
             part = cells[_key(target.rows)][:, target.variants][:, :, target.concepts]
             sums = part[..., target.sides].sum(axis=(1, 2, 3)).tolist()
-            least, most, size, answered, excluded, silent = sums
+            least, most, size, answered, excluded, unanswered = sums
             about = judged[_key(target.variants)] & target.sides[truths] & target.concepts
             rows = slice(None) if target.rows is None else target.rows[profile]
             counting, seen, lower, upper = size - excluded, answered - excluded, 0.0, 1.0
@@ -154,15 +160,20 @@ class Counting:
                 size=int(size),
                 questions=int(answered),
                 excluded=int(excluded),
-                unanswered=int(silent),
+                unanswered=int(unanswered),
                 images=int(about[rows].any(axis=1).sum()),
             )
             statuses.append(status)
         return statuses
 
     def _cells(self) -> tuple[dict[bytes, Floats], dict[bytes, Bools]]:
-        """Return sums of the columns by the profile rows of some target, 6 x variants x concepts x
-        2; and by its variants whether a question that counts was answered, samples x concepts."""
+        """Return tables of counts, from which the state of any target follows.
+
+        Returns:
+            By the profile rows of a target, sums of six columns, 6 x variants x concepts x 2 sides:
+            lower and upper loss, questions, answered, excluded, unanswered. By the variants of a
+            target, whether a question was answered and counts, samples x concepts.
+        """
         rows = {_key(target.rows): target.rows for target in self.targets}
         variants = {_key(target.variants): target.variants for target in self.targets}
         shape = (len(self.space.variants), len(self.space.concepts), 2)
@@ -171,36 +182,37 @@ class Counting:
         for start in range(0, len(self._questions), AT_ONCE):
             block = slice(start, start + AT_ONCE)
             sample, variant, concept = self.space.parts(self._questions[block])
-            answered, excluded, silent = self._flags[:, block]
-            columns = [*self._losses[:, block], np.ones(len(sample)), answered, excluded, silent]
+            flags = self._flags[:, block]
+            columns = [*self._losses[:, block], np.ones(len(sample)), *flags]
             truth = self.space.dataset.truth(sample, concept).astype(np.int64)
             cell = np.ravel_multi_index((variant, concept, truth), shape)
             profile = self.space.dataset.profile_row(sample)
             for key, chosen in rows.items():
-                mine = slice(None) if chosen is None else chosen[profile]
+                inside = slice(None) if chosen is None else chosen[profile]
                 for sums, column in zip(cells[key], columns, strict=True):
-                    sums += np.bincount(cell[mine], column[mine], sums.size).reshape(shape)
-            counts = answered & ~excluded
+                    sums += np.bincount(cell[inside], column[inside], sums.size).reshape(shape)
+            counts = flags[0] & ~flags[1]  # answered and not excluded
             for key, chosen in variants.items():
-                mine = counts & chosen[variant]
-                judged[key][sample[mine], concept[mine]] = True
+                inside = counts & chosen[variant]
+                judged[key][sample[inside], concept[inside]] = True
         return cells, judged
 
 
 def _key(mask: Bools | None) -> bytes:
+    """Return a key of a mask, for a dictionary."""
     return b"all" if mask is None else mask.tobytes()
 
 
 class InOrder(Selector):
-    """Selector of every call that answers a question, ascending, each with probability 1.
+    """Selector of all calls that answer a question, ascending, each with probability 1.
 
-    It makes none of the parts by which ``Selector`` chooses.
+    It has none of the parts by which ``Selector`` draws.
 
     Args:
         judge: The judge of the audit's answers.
         belief: The audit's belief.
         certify: Its targets.
-        processes: Number of processes that make images ahead of the model, see ``Making``.
+        processes: Number of processes that render images ahead of the model; see ``Making``.
     """
 
     exact = True
@@ -270,9 +282,9 @@ class InOrder(Selector):
         pass
 
     def open_uncertainty(self) -> Floats:
-        """Return the share of calls that is left, the same for all C x 2 sides of concepts.
+        """Return the share of calls that are left, C x 2 times the same; NaN once none is left.
 
-        Calls about source images are included. It is NaN once no call is left.
+        Calls about source images are included.
         """
         done = self.draws + min(len(self._judge.sources.known), self._sources)
         left = 1 - done / (len(self._calls) + self._sources)
@@ -285,7 +297,7 @@ class InOrder(Selector):
 
 
 class AsAnswered(DrawOrder):
-    """Draw order that counts answers as they come, as no draw depends on them."""
+    """Draw order that counts answers as they come, since no draw depends on them."""
 
     def __init__(self, selector: InOrder, both: bool) -> None:
         super().__init__(selector, both, None, lambda outcomes: None)
@@ -302,10 +314,10 @@ class AsAnswered(DrawOrder):
 
 
 def judged_at_once(judge: Judge, answers: Answers) -> dict[int, tuple[AnswerRow, ...]]:
-    """Return the rows of ``judge.judged`` for many calls, much faster.
+    """Return the rows of ``judge.judged`` for many calls, computed by NumPy at once.
 
-    Answers must be numbers, the oracle one of two that compare them with truths, and no relation
-    may change a truth. Otherwise the result is {}.
+    The result is {} unless all answers are numbers, the oracle is `Correctness` or `TopClass`, and
+    no relation changes a truth.
     """
     space, oracle, given = judge.space, judge.space.oracle.original, [*answers.values()]
     relations = {type(variant.relation) for variant in space.variants}

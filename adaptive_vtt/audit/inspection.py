@@ -1,4 +1,4 @@
-"""Details behind a result: wrong answers, their pictures, charts, the report."""
+"""Details behind a result, read from its journal: failures, their images, charts, the report."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -31,21 +31,22 @@ COLUMNS = (
 )
 """The columns of ``Result.failures``."""
 MOMENTS = 200
-"""Most points of a curve, as an audit may have many thousand calls, and many targets."""
+"""Maximum number of points of a curve, as an audit may have many thousand calls and many targets.
+"""
 SIDE = 256
-"""Largest width of a picture on a page, in pixels."""
+"""Maximum width of an image on a page, in pixels."""
 
 
 def figures(source: Journal | Run) -> dict[str, Any]:
     """Return Plotly figures by name.
 
-    - "widths": half-width of every target over calls, if targets are certified.
+    - "widths": half-width of each target over calls, if targets are certified.
     - "conditions": raw error per relation and severity.
-    - "concepts": raw error per concept, separately for absent and present ones.
-    - "cost": cost of all answers over calls, those about source images included.
+    - "concepts": raw error per concept, absent or present.
+    - "cost": total cost over calls, with those about source images.
 
-    Raw figures are over the questions asked. They have no guarantee, as questions were not chosen
-    uniformly.
+    Raw errors are means over the questions asked. They are not certified, and may be biased, as
+    questions were not drawn uniformly.
     """
     import plotly.express as px
 
@@ -85,7 +86,7 @@ def figures(source: Journal | Run) -> dict[str, Any]:
 
 
 def _thinned(table: pd.DataFrame) -> pd.DataFrame:
-    """Return at most MOMENTS rows of a table, evenly spaced, the first and the last included."""
+    """Return at most MOMENTS rows of a table, evenly spaced, with the first and the last one."""
     return table.iloc[np.unique(np.linspace(0, len(table) - 1, MOMENTS).round().astype(int))]
 
 
@@ -94,9 +95,9 @@ class Picture:
     """Follow-up and source image of a question. Notebooks show both.
 
     Attributes:
-        title: The question, the answer and the truth in words.
-        source: Source image (H, W, C) of uint8; None if it is not available.
-        follow_up: Image that was asked about, in the same form.
+        title: A text with the question, the answer and the truth.
+        source: The source image, H x W x C of uint8; None if it is not available.
+        follow_up: The image that was asked about, in the same form.
     """
 
     title: str
@@ -122,10 +123,14 @@ class Picture:
 
 
 class Inspection:
-    """Access to a journal, and to its space if it is known; see ``results.Source``.
+    """Access to a journal, and to its space if known; see ``results.Source``.
 
-    A journal in a file is opened each time, so it may be closed meanwhile. Its rows are read again
-    if some were added.
+    A journal in a file is opened for each access, so that it may be closed in between. It is read
+    again only if it has changed.
+
+    Args:
+        journal: The journal.
+        space: The questions. Default None: unknown.
     """
 
     def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
@@ -209,27 +214,27 @@ class Inspection:
         with kept if self._path is None else closing(read_journal(self._path)) as journal:
             if self._run is None or self._run.head != journal.head:
                 self._run = Run(journal)
-            self._run.journal = journal  # the one before may be closed; at one head all are alike
+            self._run.journal = journal  # the same content; the object before may be closed
             yield self._run
 
 
 def result_of(
     journal: Journal, space: QuestionSpace | None = None, statuses: Sequence[TargetStatus] = ()
 ) -> Result:
-    """Return the result of a journal, with the details behind it.
+    """Return the result of a journal, with access to its details.
 
     Args:
         journal: The journal.
-        space: The questions; None: not known.
-        statuses: Every target, from an audit that is still open; (): from the journal.
+        space: The questions. Default None: unknown.
+        statuses: The state of all targets, from an audit that is open. Default: from the journal.
     """
     return replace(summarise(Run(journal, statuses or None)), source=Inspection(journal, space))
 
 
 def read_result(folder: Path | str) -> Result:
-    """Read the present result of a run; the audit may be running.
+    """Read the present result of a run, which may be in progress.
 
-    Nothing that the folder names is executed, so pictures are thumbnails.
+    No code that the run names is executed, so that images are only thumbnails.
 
     Args:
         folder: A run folder, or a journal's file.

@@ -1,4 +1,4 @@
-"""One-line functions: ``adaptive_vtt.audit("folder", my_function)``, and ``census``."""
+"""Functions that run an audit in one line: ``audit("folder", my_function)`` and ``census``."""
 
 import json
 import os
@@ -34,18 +34,18 @@ HALF_WIDTH = 0.05
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions about a dataset, and the ``targets`` that suit them."""
+    """The questions about a dataset, and suitable targets."""
 
     space: QuestionSpace
     targets: tuple[str, ...]
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit, with defaults for its goal and targets."""
-        result = dict(given)
-        if "certify" not in given and given.get("strategy") != CENSUS:
-            if not {"half_width", "at_most"} & set(given):
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of an audit with default values of its goal and targets."""
+        result = dict(options)
+        if "certify" not in options and options.get("strategy") != CENSUS:
+            if not {"half_width", "at_most"} & set(options):
                 result["half_width"] = HALF_WIDTH
-            result.setdefault("targets", [*self.targets, *(given.get("where") or {})])
+            result.setdefault("targets", [*self.targets, *(options.get("where") or {})])
         return result
 
 
@@ -58,10 +58,10 @@ def questions(
     """Return the questions about a dataset.
 
     Args:
-        dataset: The dataset, or a space with all other parts.
-        relations: Image changes; None for those that ``proposed`` suggests.
-        oracle: The oracle, or its name; None for the one that ``proposed`` suggests.
-        severities: Severities of the relations; None for all.
+        dataset: The dataset, or a space, which includes all other parts.
+        relations: Image changes. Default None: those that ``proposed`` suggests.
+        oracle: The oracle, or its name. Default None: the one that ``proposed`` suggests.
+        severities: Severities of the relations. Default None: all.
 
     Raises:
         InputError: Nothing can be asked, or a space was given with another part.
@@ -70,8 +70,8 @@ def questions(
         space, suggestion = dataset, proposed(dataset.dataset)
         suited = REGISTRY.make(suggestion.oracle, {})
         parts = {"relations": relations, "oracle": oracle, "severities": severities}
-        if given := [name for name, part in parts.items() if part is not None]:
-            expected, got = f"{given[0]} in the QuestionSpace", "it separately, too"
+        if doubled := [name for name, part in parts.items() if part is not None]:
+            expected, got = f"{doubled[0]} in the QuestionSpace", "it separately, too"
             raise unexpected("data", expected, got, "leave it out")
     else:
         suggestion = proposed(dataset)
@@ -98,27 +98,28 @@ def audit(
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
-    """Run an audit in one line, by default until every half-width is 0.05.
+    """Run an audit in one line, by default until all half-widths are 0.05.
 
-    A model that costs no money is timed first. It is asked everything if that is quicker than
-    sampling, or takes less than a minute, and rates are exact then.
+    A model that costs no money is timed first. If asking all questions is faster than sampling, or
+    takes less than a minute, all are asked, and rates are exact.
 
     Args:
         data: A folder, a table of labels, images or a Dataset (``datasets.as_dataset``); or a
             QuestionSpace, which includes dataset, relations and oracle.
-        model: A function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
+        model: A function (list of images -> n x C of P(yes)) or any other model; see ``Audit``.
         labels: Labels of images, if the data has none.
         concepts: Names of the model's answers for data without labels, or the columns of a table
-            to ask about.
-        relations: Image changes. None: those that suit the data.
-        oracle: Rule that decides what is wrong, or its name. None: the one that suits the data.
-        severities: Severities of the relations. None: all.
+            to ask about. Default None: all.
+        relations: Image changes. Default None: those that suit the data.
+        oracle: Rule by which an answer is wrong, or its name. Default None: the one that suits the
+            data.
+        severities: Severities of the relations. Default None: all.
         out: Folder for journal.db, result.json and report.html. The same call resumes an audit with
             the same settings there. So does ``avtt resume OUT --model FILE:NAME`` if the arguments
             are paths, names and numbers, which the journal can keep.
-        sample: Draw questions even if asking all is quicker; a ``strategy`` does that, too.
-        on_progress: Hooks of the run, see ``Audit.run``. True: a table of what was read, and a bar.
-        options: Those of ``Audit``. ``targets`` default to those that suit the data.
+        sample: Whether to sample even if asking everything is faster; a ``strategy`` implies it.
+        on_progress: Hooks of the run; see ``Audit.run``. True: a table of the data, and a bar.
+        **options: Options of ``Audit``. ``targets`` default to those that suit the data.
 
     Returns:
         The result.
@@ -129,11 +130,11 @@ def audit(
     relations = None if relations is None else list(relations)
     severities = None if severities is None else list(severities)
     parts: dict[str, Any] = {"relations": relations, "oracle": oracle, "severities": severities}
-    whole = isinstance(data, QuestionSpace)
-    if whole and (labels is not None or concepts is not None):
+    is_space = isinstance(data, QuestionSpace)
+    if is_space and (labels is not None or concepts is not None):
         got = "labels or concepts, too"
         raise unexpected("data", "a QuestionSpace alone", got, "leave them out")
-    asked = questions(data if whole else as_dataset(data, labels, concepts), **parts)
+    asked = questions(data if is_space else as_dataset(data, labels, concepts), **parts)
     journal = None if out is None else Path(out) / JOURNAL
     adapted, best, own = adapted_model(model_of(model)), Choice(), asked.options(options)
     group = own.get("certify")
@@ -158,7 +159,7 @@ def audit(
 
 
 def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the note of a call for ``called_again``; {} if JSON cannot hold it."""
+    """Return a note of a call, which ``called_again`` repeats; {} if JSON cannot hold it."""
     try:
         where = os.path.abspath(os.fspath(data))
         return {"call": json.loads(json.dumps({"data": where, **call}, allow_nan=False))}
@@ -170,9 +171,9 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
     """Return the audit that a call of ``audit`` began.
 
     Args:
-        call: The journal's note of the call.
+        call: The note of the call in the journal.
         model: The model.
-        options: Options that replace those of the call.
+        **options: Options that replace those of the call.
     """
     arguments = dict(call)
     parts = {name: arguments.pop(name) for name in ("relations", "oracle", "severities")}
@@ -182,14 +183,14 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
 
 
 def census(data: Any, model: ModelSource, **options: Any) -> Result:
-    """Ask every question in one line; rates are exact.
+    """Ask all questions in one line, so that rates are exact.
 
     Args:
         data: A folder, a table, images, a Dataset or a QuestionSpace, as in ``audit``.
         model: The model, as in ``audit``.
-        options: Other arguments of ``audit`` (``labels``, ``relations``, ``severities``, ``out``
+        **options: Other arguments of ``audit`` (``labels``, ``relations``, ``severities``, ``out``
             ...) and of ``Audit``, but no goal such as ``half_width``. ``targets`` are added to
-            those of every kind. ``out`` also receives tables/.
+            those of all kinds. ``out`` also gets a folder tables/.
 
     Returns:
         The result; its ``census`` has the tables.

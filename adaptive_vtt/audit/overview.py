@@ -1,5 +1,7 @@
-"""Table of the data that was read, and of the questions about it, shown before anything is asked by
-``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt.audit``."""
+"""Table of how data was read and what is asked about it, printed before the first question.
+
+``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt.audit`` print it.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,33 +19,33 @@ from ..types import CallMode
 from .proposed import proposed
 
 MANY = 8
-"""Concepts, and names in a line, beyond which only some are named."""
+"""Maximum number of concepts that have a row each, and of names in a row."""
 FEW = 3
-"""Targets that are named."""
+"""Maximum number of targets that are named."""
 DARK = 32
-"""Brightest value of an image, of 255, below which its bits are likely not what they seem."""
+"""Maximum of an image, out of 255, below which it seems to be 12 bits in a 16-bit file."""
 
 Row = tuple[str, str]
-"""A part, and what became of it."""
+"""Name of a part, and a text about it."""
 
 
 def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) -> list[Row]:
-    """Return images, columns, concepts, task, relations, targets and what a call looks like.
+    """Return rows on images, columns, concepts, task, relations, targets, and an example of a call.
 
     Args:
         space: The questions.
-        targets: The names of the targets that are certified.
-        answers: What a call answers.
+        targets: Names of the certified targets.
+        answers: Concepts that a call answers: "all" or "one".
     """
     severities = Counter(variant.relation.name for variant in space.variants)
     relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
     suited = proposed(space.dataset)
     rows = [*_data(space, suited.oracle == "top-class")]
     if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
-        rows.append(("task", suited.why))  # else somebody chose another oracle, and knows why
+        rows.append(("task", suited.why))  # who chose another oracle knows the task
     rows.append(("relations (severities)", some(relations, MANY)))
     certified = f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"
-    # a call as it may be made: about the first image, under the last change
+    # an example of a call: about the first image under the last relation
     dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
     concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
     words = [ask.text for ask in dataset.asks(0).values()]
@@ -56,7 +58,7 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
 
 
 def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
-    """Yield what became of each part of the data; ``classes``: each image has one class."""
+    """Yield rows on each part of the data; ``classes``: whether each image has one class."""
     dataset = adapted_dataset(as_loaded(space.dataset))
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
     skipped = getattr(dataset, "skipped", ())
@@ -74,7 +76,7 @@ def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
             unknown = len(dataset) - absent - present
             text = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
             text += f", {unknown:,} unknown" if unknown else ""
-            # the same whether an image is asked about its own class or about all
+            # for classes the number of images, also if only the class of each image is known
             yield name, f"class of images: {present:,}" if classes else text
     names = [*dataset.concepts]
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):

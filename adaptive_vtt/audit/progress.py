@@ -1,7 +1,7 @@
 """Progress of a running audit in one line, on a terminal and in notebooks.
 
-Notebooks get HTML by IPython, as rich would need ipywidgets there. Nothing is shown if output goes
-to a file.
+In notebooks IPython shows HTML, as rich would need ipywidgets there. Nothing is shown if the output
+is no terminal.
 """
 
 import sys
@@ -25,16 +25,16 @@ from ..utils.figures import money, on_page
 from ..utils.other_code import place_of
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
-"""Hooks of a run: a function, True for a bar, several of these; None or False for nothing."""
+"""Hooks of a run: a function, True for a progress bar, or several of both; None or False: none."""
 REFRESH = 0.2
-"""Seconds between redraws."""
+"""Minimum number of seconds between redraws."""
 VACUOUS = 0.5
-"""The half-width of an interval before the first answer."""
+"""Half-width of an interval before the first answer."""
 TINY = 1e-9
 
 
 class Running(Protocol):
-    """The parts of an audit that progress is about."""
+    """The members of an audit that the display of progress reads."""
 
     space: QuestionSpace
     certify: Certify
@@ -57,14 +57,19 @@ def share_done(
 ) -> float | None:
     """Return the share of an audit that is done, in [0, 1]; None if no end is known.
 
-    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once
-    everything is asked.
+    Args:
+        state: The present state.
+        cost: Cost so far.
+        certify: The goals; the audit ends once all are reached.
+        limits: The limits; the audit ends at the first one.
+        exact: Whether the audit ends once everything is asked.
     """
     goals: list[float] = []
     ends: list[float] = []
     if state.targets and certify.half_width is not None:
-        # Precision, 1 / half-width^2, grows with the calls of a target. Halfway between the slowest
-        # target and the mean: the slowest stands still while others advance, the mean hides it.
+        # Precision, 1 / half-width^2, is proportional to the calls of a target. The share is the
+        # mean of two: that of the slowest target, which may not move while others advance, and the
+        # mean of all targets, which does not show a slow one.
         widths = np.maximum([target.half_width for target in state.targets], TINY)
         start, goal = VACUOUS**-2, certify.half_width**-2
         shares = np.clip((widths**-2.0 - start) / max(goal - start, TINY), 0, 1)
@@ -79,23 +84,23 @@ def share_done(
 
 
 def _sides(state: State) -> list[str]:
-    """Return the side of the limit, or the better model, for each target to be decided."""
+    """Return, for each target to be decided, its side or better model, or "open"."""
     return [side for target in state.targets if (side := target.decided or target.decision)]
 
 
 def done(state: State, certify: Certify) -> str:
-    """Return how many targets are done, in words; "" if nothing is certified."""
+    """Return a text with the number of targets that are done; "" if nothing is certified."""
     count = len(state.targets)
     if sides := _sides(state):
         return f"{count - sides.count('open')}/{count} decided"
     if certify.half_width is None or not count:
         return ""
-    narrow = sum(target.half_width <= certify.half_width for target in state.targets)
-    return f"{narrow}/{count} certified"
+    precise = sum(target.half_width <= certify.half_width for target in state.targets)
+    return f"{precise}/{count} certified"
 
 
 def widest(audit: Running, step: Progress) -> tuple[str, str]:
-    """Return the widest interval, or the largest uncertainty, and the name of its target."""
+    """Return texts of the widest interval, or the largest uncertainty, and of its target."""
     state = step.state
     if audit.exact:
         return "", ""
@@ -113,9 +118,9 @@ def widest(audit: Running, step: Progress) -> tuple[str, str]:
 
 
 def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
-    """Return a hook that passes its first exception to ``warn`` and is not called again.
+    """Return a hook that passes its first exception to ``warn``, and is not called any more.
 
-    An audit whose answers are paid for must not end because a dashboard is down.
+    A paid audit must not end because a user's dashboard is down.
     """
     failed = False
 
@@ -151,7 +156,7 @@ def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
 
 @contextmanager
 def shown(audit: Running) -> Iterator[OnProgress]:
-    """Yield a function that takes the audit's ``Progress`` and shows it, until the end."""
+    """Yield a function that shows the ``Progress`` it is called with."""
     last = 0.0
     with _notebook() if in_notebook() else _terminal() as draw:
 
@@ -170,7 +175,7 @@ def shown(audit: Running) -> Iterator[OnProgress]:
 
 
 def in_notebook() -> bool:
-    """Return whether IPython runs with a page to show HTML on, not in a terminal."""
+    """Return whether IPython runs in a notebook, where it can show HTML."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return type(shell).__name__ not in ("NoneType", "TerminalInteractiveShell")
@@ -195,7 +200,7 @@ def _terminal() -> Iterator[Any]:
     from rich.table import Column
 
     console = Console(stderr=True, highlight=False)
-    text = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # a narrow terminal cuts this one
+    text = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # cut on a narrow terminal
     columns = (
         BarColumn(bar_width=14, table_column=Column(min_width=14)),
         TaskProgressColumn(table_column=Column(min_width=4)),

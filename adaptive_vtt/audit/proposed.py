@@ -1,14 +1,14 @@
-"""Proposal of an oracle, relations and targets for a dataset, if the user names none.
+"""Suggest an oracle, relations and targets for a dataset, if the user names none.
 
-The oracle depends on what is known of the images; targets are its rate overall and per relation:
+The oracle depends on the truths that are known. Targets are its rate overall and per relation:
 
 - Masks of all present concepts: mask-drop, whether Dice falls by a quarter or by half.
 - Exactly one concept per image: top-class, the misclassification rate.
 - Labels: correctness, the label error.
 - Answers in words: multiple-choice, or contains-truth without options.
-- Nothing: consistency with the source image's answer.
+- No labels: consistency with the answer about the source image.
 
-``avtt init``, ``avtt.audit`` and ``avtt.census`` all begin with this.
+``avtt init``, ``avtt.audit`` and ``avtt.census`` use these suggestions.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from ..datasets.base import adapted_dataset
 from ..types import IDENTITY
 
 RELATIONS = (IDENTITY, "gaussian_noise", "brightness_down", "rotation")
-"""Image changes that most cameras make: noise, too little light, a tilt."""
+"""Image changes that most cameras cause: noise, too little light, a tilt."""
 OVERALL, PER_CONCEPT = ("overall", "relations"), ("concepts", "relation-sides")
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """Names of an oracle, relations and targets, and the reason ``why`` in words."""
+    """Names of an oracle, relations and targets, and the reason ``why`` they suit the data."""
 
     oracle: str
     relations: tuple[str, ...]
@@ -35,9 +35,9 @@ class Proposed:
 
 
 def proposed(dataset: Dataset) -> Proposed:
-    """Return oracle, relations and targets for a dataset.
+    """Return an oracle, relations and targets for a dataset.
 
-    Without images it has no relation but the identity.
+    Without images the only relation is the identity.
     """
     oracle, why = _oracle(dataset)
     relations = RELATIONS if dataset.has_images else (IDENTITY,)
@@ -64,6 +64,6 @@ def _oracle(dataset: Dataset) -> tuple[str, str]:
 
 
 def are_classes(dataset: Dataset) -> bool:
-    """Return whether every image is known to have exactly one of two or more concepts."""
+    """Return whether each image is known to have exactly one of two or more concepts."""
     truths = dataset.profile[0]
     return truths.shape[1] > 1 and bool(((truths == 1).sum(axis=1) == 1).all())

@@ -1,23 +1,23 @@
-"""Judgement of an audit's answers by another oracle: other losses of the same questions.
+"""Judge the answers of an audit again by another oracle, without asking the model.
 
-Nothing is asked, and intervals hold for the new losses. An answer does not depend on when its call
-is drawn, so the loss that any oracle makes of it is as fixed as the old one was. The proposal q and
-the predictions f of every draw are in the journal, committed before its call was sent. f predicted
-the old loss, but may be anything. So the pseudo-outcomes
+The intervals are valid for the new losses. An answer does not depend on when its call is drawn, so
+the loss that any oracle assigns to it is as fixed as the old one was. The proposal q and the
+predictions f of each draw are in the journal, committed before its call was sent. f predicted the
+old loss, but predictions may be arbitrary. So the pseudo-outcomes
 
     N a = S + r ( sum over candidates of F + (L_I - F_I) / q(I) )
 
-with the new losses L, and with S the sum of those that were seen before, have the target's mean
-under the new oracle. Their bounds depend on f and q alone and allow any loss in [0, 1]. Bets are
-made again, draw by draw, from the new losses of the draws before. The reason why the audit ended
-does not matter, since intervals hold at every moment. Nor does the number of answers that count,
-or are missing, under either oracle. Three conditions do:
+with the new losses L, and the sum S of the losses of earlier draws, have the target's mean loss
+under the new oracle as their expectation. Their bounds depend on f and q alone, and allow any loss
+in [0, 1]. Bets are made again, draw by draw, from the new losses of earlier draws. The reason why
+the audit ended does not matter, since intervals hold at every moment; nor does the number of
+answers that are excluded, or missing, under either oracle. There are three conditions:
 
 1. The oracle is chosen without regard to these answers. A threshold that was tuned on them depends
-   on the draws, and nothing is certified for it. Several rules must share alpha.
+   on the draws, and nothing is certified for it. Several oracles must share alpha.
 2. Targets select the same questions: the truths of samples, and the questions that can be judged,
-   are unchanged. Otherwise another number of calls touches them, and r is wrong.
-3. Every answer is known as it was given. Nothing is guessed.
+   are unchanged. Otherwise another number of calls belongs to them, and r is wrong.
+3. All answers are known exactly as the model gave them.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ from .rereading import Rereading
 ENDED = "judged again: nothing was asked"
 ASK_AGAIN = "an audit with this oracle has to ask again"
 SPEC = ("spec", "base", "program", "parts")
-"""Facts that rebuild a SPEC.toml, which would have the old oracle."""
+"""Facts that rebuild a SPEC.toml; they are dropped, as it has the old oracle."""
 
 
 def rejudge(
@@ -67,24 +67,24 @@ def rejudge(
     notes: Mapping[str, Any] | None = None,
     reading: Rereading | None = None,
 ) -> Result:
-    """Judge an audit's answers by the oracle of ``space``; nothing is asked.
+    """Judge the answers of an audit again by the oracle of ``space``, without asking the model.
 
-    Intervals hold if the oracle was chosen without looking at these answers; see above.
+    Intervals are valid if the oracle was chosen without looking at these answers.
 
     Args:
         source: A run folder, a journal's file, or a Journal. It is verified, and not changed.
         space: The same dataset, relations and severities, with another oracle.
-        out: A new folder for journal.db, result.json and report.html. None: the result alone.
+        out: A new folder for journal.db, result.json and report.html. Default None: no files.
         notes: As in ``Audit``.
-        reading: How to read the replies of a chat model again, if the journal keeps them. None
-            keeps the readings.
+        reading: A way to read journaled replies of a chat model again. Default None: answers stay
+            as they were read.
 
     Returns:
         The result under the new oracle.
 
     Raises:
-        InputError: The new losses would not be those of the same targets, or the journal lacks
-            what the oracle judges by.
+        InputError: The new losses would belong to other targets, or the journal lacks something
+            that the oracle needs.
         JournalError: The journal is damaged.
     """
     folder = None if out is None else Path(out)
@@ -119,16 +119,16 @@ class _Rejudged:
     def __init__(
         self, journal: Journal, where: str, space: QuestionSpace, reading: Rereading | None
     ) -> None:
-        verify(journal)  # an altered journal must not become a sound one
+        verify(journal)  # else an edited journal would become a valid one
         self.where, self.head, self.space, self.reading = where, journal.head, space, reading
         self.raw, self.draws, self.calls = journal.facts(), journal.draws(), journal.calls()
-        # slices follow from the old losses; their targets come after the registered ones
+        # slices depend on the old losses, so their targets, the last ones, are dropped
         if "slices" in self.raw:
             self.raw = {name: value for name, value in self.raw.items() if name != "slices"}
             registered = len(self.raw["certificate"]["targets"])
             self.draws = [replace(d, moves=d.moves[:registered]) for d in self.draws]
         self.facts = read_facts(self.raw)
-        # without repeat probes: the answers that they are compared with are not journaled as given
+        # without repeat probes, since the answers before them are not journaled in full
         self.sources = [row for row in journal.sources() if not row.repeat_probe]
         self.judging = [] if space.oracle.judge_by is None else journal.judging()
         probes = repeated(journal.sources(), self.calls)
@@ -142,7 +142,8 @@ class _Rejudged:
     # -- checks ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise InputError if questions or targets would differ, or a judge had to be asked."""
+        """Raise InputError if questions or targets would differ, or a judge model would have to be
+        asked."""
         facts, oracle, certificate = self.facts, self.space.oracle, self.facts.certificate
         if oracle.judge_by is not None:
             now, before = oracle.judge_by.describe(), facts.settings.oracle.judge
@@ -185,7 +186,7 @@ class _Rejudged:
             )
 
     def _difference(self) -> str | None:
-        """Return what differs between the questions, in words, None if nothing does."""
+        """Return a text on the difference between the questions, None if there is none."""
         then, space = self.facts.space, self.space
         variants = tuple((v.relation.name, v.severity) for v in space.variants)
         pairs: list[tuple[str, Any, Any]] = [
@@ -208,16 +209,14 @@ class _Rejudged:
             difference = "its journal does not say which questions belong to which target"
         elif tuple(map(tuple, space.cell_counts.tolist())) != then.cell_counts:
             difference = "which questions can be judged"
-        # answers are about the old pictures, and relations with other options make new ones
+        # relations with other options would render other images than those that were answered
         return difference or other_pictures(then.shown, space.shown)
 
     # -- losses ------------------------------------------------------------------------------
 
     def judge_sources(self) -> list[SourceRow]:
-        """Return the answers about source images, read again if requested.
-
-        The judge needs them before any call.
-        """
+        """Return the answers about source images, read again if requested, and give them to the
+        judge, which needs them for the calls."""
         self.judge = Judge(self.space, self.facts.settings.answers, keep_masks=True)
         rows = []
         for row in self.sources:
@@ -233,7 +232,8 @@ class _Rejudged:
     def judge_calls(self) -> list[CallRow]:
         """Return the calls with their answers judged again.
 
-        Raise InputError if the journal lacks something that the oracle needs.
+        Raises:
+            InputError: The journal lacks something that the oracle needs.
         """
         judge, rows, oracle = self.judge, [], self.space.oracle
         verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None for any) and hash
@@ -299,7 +299,8 @@ class _Rejudged:
             )
 
     def _check_lost(self, before: CallRow, now: CallRow) -> None:
-        """Raise InputError if an excluded question counts now, whose answer is not journaled."""
+        """Raise InputError if a question counts now that was excluded, as its answer is not
+        journaled."""
         reasons = {row.question: row.unanswered for row in before.answers if row.excluded}
         lost = [row for row in now.answers if row.question in reasons and row.said is None]
         same = all(row.excluded and row.unanswered == reasons[row.question] for row in lost)
@@ -313,7 +314,7 @@ class _Rejudged:
     # -- the new journal ---------------------------------------------------------------------
 
     def new_facts(self, rows: list[CallRow]) -> JsonObject:
-        """Return the old facts with the changes that follow from the new oracle."""
+        """Return the facts of the new journal: the old ones, with those that the oracle changes."""
         facts, space, certificate = self.facts, self.space, self.facts.certificate
         reading = self.reading if any(row.reply for row in self.calls) else None
         rejudged = {
@@ -345,7 +346,7 @@ class _Rejudged:
         return new | {"certificate": {**self.raw["certificate"], **changed}, "intervals": intervals}
 
     def _renamed(self, id: TargetId) -> TargetId:
-        """Return a target's identity with the new oracle's names of its concept and rate."""
+        """Return a target's identity with the names of concept and rate in the new oracle."""
         space = self.space
         if not isinstance(id, OfConcept | OfRelationConcept):
             return replace(id, rate=space.oracle.error)
@@ -358,7 +359,7 @@ class _Rejudged:
         answered = {row.call: row for row in rows}
         for draw in self.draws:
             if draw.call not in answered:
-                return  # nothing is learnt from the draws after an open call
+                return  # an audit learns in the order of draws, so not from those after this one
             questions, bet = self.judge.questions_of(draw.call), Bet.of(draw.moves)
             certifier.restore(bet, certifier.members(questions))
             judged = (row for row in answered[draw.call].answers if row.loss is not None)

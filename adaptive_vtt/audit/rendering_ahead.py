@@ -1,4 +1,4 @@
-"""Follow-up images made ahead of the model, by other processes if that saves time."""
+"""Render follow-up images ahead of the model, in other processes if that saves time."""
 
 import pickle
 import time
@@ -15,27 +15,32 @@ from ..types import FollowUp, Sample
 
 Pair = tuple[Sample, FollowUp]
 WORTH = 6.0
-"""Seconds of work in one process that are worth others, which need a second or two to start."""
+"""Seconds of work above which other processes are started, which takes a second or two."""
 AHEAD = 2
-"""Batches in progress, per process."""
+"""Number of batches in progress per process."""
 _SPACE: QuestionSpace | None = None
+"""The space of a worker process."""
 
 
 def made(space: QuestionSpace, images: Sequence[int]) -> dict[int, Pair]:
-    """Return image -> its source and follow-up; a source of successive images is read once."""
+    """Return the source and follow-up of each image, by its number.
+
+    The source of successive images is read once.
+    """
     read = lru_cache(maxsize=1)(space.dataset.sample)
     sources = ((image, read(space.numbering.image_parts(image)[0])) for image in images)
     return {image: (source, space.made_of(source, image)) for image, source in sources}
 
 
 class Making:
-    """Maker of the images of one batch after another, in order.
+    """Renderer of batches of images, in order.
 
     Args:
-        space: The space; one that cannot be pickled stays in this process.
-        processes: Number of other processes. None: one per spare processor, if the first batch
-            shows that it is worth it.
-        here: Function that makes a batch in this process, such as one that caches sources.
+        space: The space. If it cannot be pickled, this process renders all images.
+        processes: Number of other processes. None: one per spare processor, if the time of the
+            first batch shows that they are worth it.
+        here: Function that renders a batch in this process, such as one that caches sources.
+            Default None: ``made``.
     """
 
     def __init__(
@@ -60,7 +65,7 @@ class Making:
         if count and others:
             try:
                 pickle.dumps(self.space)
-            except Exception:  # a user's own part may refuse it in any way
+            except Exception:  # a user's relation or dataset may fail in any manner
                 count = 0
         parallel = count and others
         yield from _in_processes(self.space, others, count) if parallel else map(self.here, others)
@@ -69,7 +74,7 @@ class Making:
 def _in_processes(
     space: QuestionSpace, batches: Sequence[list[int]], processes: int
 ) -> Iterator[dict[int, Pair]]:
-    """Yield batches that processes make ahead; this process makes them if those fail or die."""
+    """Yield batches that processes render ahead; if a process dies, this one renders the rest."""
     left, futures = deque(batches), deque[Future[dict[int, Pair]]]()
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (space,)) as pool:
         try:
@@ -82,7 +87,7 @@ def _in_processes(
         except BrokenProcessPool:
             yield from (made(space, images) for images in left)
         finally:
-            pool.shutdown(wait=not left, cancel_futures=True)  # do not wait if closed early
+            pool.shutdown(wait=not left, cancel_futures=True)  # no waiting if closed early
 
 
 def _begin(space: QuestionSpace) -> None:

@@ -1,8 +1,8 @@
-"""Kept replies of a chat model, read again: by today's rules, another template, or a function.
+"""Read journaled replies of a chat model again: by present rules, another template, or a function.
 
-An incomplete reply, one that a server refused, and other texts in its place, such as a gateway's
-page, are not read again: the journaled answer stays. So does a number that came from
-log-probabilities or from a stated probability, unless a function reads the reply.
+The journaled answer stays for a reply that is incomplete or refused, and for other texts in its
+place, such as a gateway's page. It also stays for a number from log-probabilities or a stated
+probability, unless a function reads the reply.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from ..models.reply_frames import MORE, NO_ANSWER, REFUSED
 from ..types import Prompt, Unanswered, Value
 
 Rule = Callable[[str, str], object]
-"""Function of a reply and a concept that returns the answer: True or False, P(yes), words; None:
-no answer."""
+"""Function from a reply and a concept to the answer: True, False, P(yes), a text, or None for no
+answer."""
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """How replies are read.
+    """A way to read replies.
 
     Attributes:
         template: Template of the prompt, which splits a reply among the questions of a call.
-        rule: Function that reads each part; None: our own rules.
-        numbers: Whether numbers were read in words, so that they are read again.
-        name: Name of the rule in the result.
+        rule: Function that reads each part; None: the built-in rules.
+        numbers: Whether journaled numbers were read from words, so that they are read again.
+        name: Name of the rule in the result; None: that of the function.
     """
 
     template: Template = TEMPLATES["zero-shot"]
@@ -38,23 +38,31 @@ class Rereading:
 
     @property
     def words(self) -> str:
-        """How replies are read, in words."""
+        """A description of this way to read replies."""
         rule = "our own rules"
         if self.rule is not None:
             rule = repr(self.name or getattr(self.rule, "__name__", type(self.rule).__name__))
         return f"by {rule}, split by template {self.template.name!r}"
 
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the answers in a reply, or for each concept the one read ``before``. Raise
-        InputError if the rule returns something else."""
+        """Return the answers in a reply.
+
+        Args:
+            reply: The reply.
+            prompt: The prompt.
+            before: The journaled answers, one per concept, which stay if nothing is to be read.
+
+        Raises:
+            InputError: The rule returns something else than an answer.
+        """
         reasons = [value.reason for value in before if isinstance(value, Unanswered)]
         refused = any(r.startswith(REFUSED) or NO_REPLY.fullmatch(r) for r in reasons)
         if not reply.strip() or MORE in reply or refused:
             return before
         if self.rule is None:
-            read = (str, Unanswered, float) if self.numbers else (str, Unanswered)
-            now = words_in(reply, prompt, self.template)
-            return tuple(n if isinstance(b, read) else b for b, n in zip(before, now, strict=True))
+            readable = (str, Unanswered, float) if self.numbers else (str, Unanswered)
+            pairs = zip(before, words_in(reply, prompt, self.template), strict=True)
+            return tuple(new if isinstance(old, readable) else old for old, new in pairs)
         parts, values = self.template.split(reply, len(prompt.concepts)), list[Value]()
         for part, concept in zip(parts, prompt.concepts, strict=True):
             answer = part if isinstance(part, Unanswered) else self.rule(part, concept)

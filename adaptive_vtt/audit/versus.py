@@ -1,12 +1,11 @@
-"""Comparison of two models: both are asked the same drawn questions, their difference is certified.
+"""Comparison of two models on the same drawn questions, with a certified difference of rates.
 
-Whatever certifies the rate of one model certifies that of pairs (``oracles.paired``), so a
-comparison is an audit of both as one, with the journal, draws, intervals and ``verify`` of any
-audit. If model A's loss is known for every question, model B is audited alone against A's exact
-rates, with A's losses as a proxy.
+A comparison is an audit of both models as one, whose outcomes are pairs (``oracles.paired``). It
+has the journal, draws, intervals and verification of any audit. If the losses of model A are known
+for all questions, model B is audited alone against A's exact rates, with A's losses as a proxy.
 
-Every interval of a difference holds at every moment, all together or each by itself
-(``guarantee``), so a decision may be read at any time.
+Each interval of a difference holds at every moment, all together or each by itself (``guarantee``),
+so that a decision may be read at any time.
 """
 
 from collections.abc import Mapping
@@ -49,7 +48,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 Use = Literal["condition", "replay", "proxy"]
-"""Use of an earlier audit of model A: its answers, its answers and draws, or hints alone."""
+"""Use of an earlier audit of model A: its answers; its answers and draws; or its losses as hints.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,15 +77,15 @@ class Verdict:
 
     @property
     def differences(self) -> list[str]:
-        """The difference of each target: "new is wrong 4.4 points less often (...)"."""
+        """A text on the difference of each target: "new is wrong 4.4 points less often (...)"."""
         new = brief(self.names[1])
         return [wrong_more(new, bar.estimate, bar.lower, bar.upper) for bar in self._bars]
 
     @property
     def promise(self) -> str:
-        """The guarantee of all differences in words."""
-        whole = all(is_exact(bar.lower, bar.upper) for bar in self._bars)
-        return WHOLE if whole else str(self.result.guarantee)
+        """A text on the guarantee of the differences."""
+        exact = all(is_exact(bar.lower, bar.upper) for bar in self._bars)
+        return WHOLE if exact else str(self.result.guarantee)
 
     def plot(self) -> "Figure":
         """Return the differences R_B - R_A as a Plotly figure; B is worse to the right of 0."""
@@ -99,6 +99,7 @@ class Verdict:
 
     @property
     def _bars(self) -> list[Bar]:
+        """The difference R_B - R_A of each target, for plots and tables."""
         bars = []
         for row in self.targets.to_dict("records"):
             more, low, high = (-float(row[name]) for name in ("delta", "upper", "lower"))
@@ -109,6 +110,7 @@ class Verdict:
 
     @property
     def _stage(self) -> str:
+        """A text on the number of decided targets and calls."""
         (a, b), done = self.names, int((self.targets["decision"] != "open").sum())
         calls = f"{self.calls_a} calls of {a}, {self.calls_b} of {b}"
         return f"{a} and {b}: {done} of {len(self.targets)} differences decided; {calls}"
@@ -127,33 +129,34 @@ class Verdict:
 
 
 class Versus:
-    """Comparison of models ``a`` and ``b`` over one space.
+    """Comparison of two models over one space.
 
     Args:
         space: The questions.
-        a: The old model, in any form that ``Audit`` takes; None with ``recorded_a``.
+        a: The old model, in any form that ``Audit`` accepts; None with ``recorded_a``.
         b: The new model, in the same forms.
-        margin: Difference of error rates in [0, 1) that does not matter; targets whose whole
-            interval lies within +- it are decided, too. With 0, two equal models are never
+        margin: Difference of error rates, in [0, 1), that does not matter: a target is decided as
+            equivalent if its whole interval is within +- margin. With 0, two equal models are never
             decided, so a limit (``budget``, ``max_cost`` ...) is needed.
-        until: StoppingRule that ends the comparison in place of the decisions, such as a gate's
-            (``gate.Gated``); limits end it, too. None: it ends once all targets are decided.
-        at_least: Claim in (-1, 1) to decide instead: that R_A - R_B is this or more. -0.02 claims
-            that B is wrong more often by 0.02 at most. It "holds" or "fails", each at full alpha,
-            which takes fewer calls than intervals.
-        recorded_a: Answers of model A to every question, as ``models.Recorded`` takes them; only B
-            is asked and paid for.
+        until: StoppingRule that ends the comparison instead of the decisions, such as a gate's
+            (``gate.Gated``). Limits end it, too. Default None: it ends once all targets are
+            decided.
+        at_least: Claim to decide instead of the better model, in (-1, 1): that R_A - R_B is at
+            least this. -0.02 claims that B is wrong more often by at most 0.02. The claim "holds"
+            or "fails", each at full alpha, which takes fewer calls than intervals.
+        recorded_a: Answers of model A to all questions, as ``models.Recorded`` accepts them; only B
+            is asked.
         journal_a: Journal of an earlier audit of ``a`` on this space.
-        use: How to use that audit. "condition" takes its answers, free, and asks A only for
-            missing ones. "replay" asks B alone the questions drawn there first, in their order (see
-            ``engine.proposals``). This is valid only if B was made, and ``targets`` chosen, without
-            looking at that audit. Both require the same model A, oracle and space. "proxy" takes
-            its losses as predictions, for an earlier version of A.
-        journal: As ``Audit`` takes it.
-        notes: As ``Audit`` takes them.
-        device: As ``Audit`` takes it.
-        options: ``targets`` ("overall" by default), ``confidence``, ``strategy``, ``seed``,
-            ``max_cost`` and all other options of ``Audit`` but ``half_width`` and ``at_most``.
+        use: Use of that audit. "condition" takes its answers, and asks A only for missing ones.
+            "replay" first asks B alone the questions that were drawn there, in their order. It is
+            valid only if B was made, and ``targets`` were chosen, without looking at that audit.
+            Both need the same model A, oracle and space. "proxy" takes its losses as predictions,
+            for an earlier version of A.
+        journal: As in ``Audit``.
+        notes: As in ``Audit``.
+        device: As in ``Audit``.
+        **options: ``targets`` (default "overall"), ``confidence``, ``strategy``, ``seed``,
+            ``max_cost`` and all other options of ``Audit`` except ``half_width`` and ``at_most``.
             ``budget`` counts the calls of both models.
 
     Raises:
@@ -223,7 +226,7 @@ class Versus:
         costly = "none; models that are alike would be asked every question"
         _refuse(endless and not margin and claim is None, limit, costly)
 
-    # -- model A is asked, too -----------------------------------------------------------
+    # -- both models are asked -----------------------------------------------------------
 
     def _together(
         self,
@@ -245,7 +248,7 @@ class Versus:
             expected = "True or False in a comparison"
             raise unexpected("surrogate", expected, repr(certify.surrogate))
         if journal_a is not None:
-            # the comparison rests on what that journal holds now, and could not resume otherwise
+            # a journal that grows would change the settings of the comparison, which cannot resume
             if (process := holder(Path(journal_a))) is not None:
                 raise unexpected(
                     f"journal_a {str(journal_a)!r}",
@@ -287,7 +290,7 @@ class Versus:
             ),
         )
 
-    # -- model A is known ----------------------------------------------------------------
+    # -- the answers of model A are recorded ---------------------------------------------
 
     def _against(self, recorded: pd.DataFrame, b: ModelUnderTest) -> Audit:
         space, certify = self.space, self._certify
@@ -325,7 +328,7 @@ class Versus:
     # -- running -------------------------------------------------------------------------
 
     def run(self, on_progress: Hooks = None) -> Verdict:
-        """Ask until every difference is decided, or a limit is reached; see ``Audit.run``."""
+        """Ask until all differences are decided, or a limit is reached; see ``Audit.run``."""
         self.audit.run(on_progress)
         return self.verdict()
 
@@ -350,7 +353,7 @@ def verdict_of(result: Result, source: Journal | Run) -> Verdict:
 
     Args:
         result: Its result.
-        source: The run that the result was made of, or its journal.
+        source: The run from which the result was computed, or its journal.
     """
     run = Run.of(source)
     rows = pd.DataFrame([asdict(row) for row in result.versus])
@@ -365,13 +368,13 @@ def _refuse(refused: object, expected: str, given: str) -> None:
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:
-    """Raise InputError if a picture has no row, which would count as a failure of A."""
+    """Raise InputError if an image has no row, which would count as a failure of A."""
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     missing = []
     for sample, variant in zip(*space.numbering.image_parts(images), strict=True):
-        shown, name = space.variants[variant], space.dataset.sample_id(int(sample))
-        if not known.holds(name, shown.relation.name, shown.severity):
-            missing.append(f"sample {name!r}, {shown.name}")
+        change, name = space.variants[variant], space.dataset.sample_id(int(sample))
+        if not known.holds(name, change.relation.name, change.severity):
+            missing.append(f"sample {name!r}, {change.name}")
     if missing:
         raise unexpected(
             "recorded_a",

@@ -1,9 +1,9 @@
 """Slices: groups of questions in which failures concentrate, by the answers so far.
 
-Proposers say what questions may have in common (``Atom``); ``PROPOSERS`` lists them.
-``search.find`` looks at conjunctions of atoms and ranks them; ``looking`` says when an audit looks.
-A slice is a guess: it becomes a target, and only draws made after that certify it
-(``certify.rules``: their share of alpha was set aside when the audit began).
+Proposers return properties that questions may share (``Atom``; ``PROPOSERS``). ``search.find``
+ranks conjunctions of atoms. ``looking`` decides when a running audit searches. A slice is only a
+hypothesis: it becomes a target, which later draws certify, with a share of alpha that was set aside
+when the audit began (``certify.rules``).
 """
 
 from .looking import explore

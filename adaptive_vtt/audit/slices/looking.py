@@ -1,8 +1,8 @@
-"""Search for slices while an audit runs, and targets made of them.
+"""Search for slices while an audit runs, and make targets of them.
 
-It looks at set draws, so that an interrupted audit finds what an undisturbed one would have: looks
-lie a factor apart, since as many answers again as there were add something new. It also looks once
-before it ends for want of open targets.
+The search runs at fixed numbers of draws, so that a resumed audit has the same slices as an
+undisturbed one. These numbers grow by a constant factor, since a search needs many new answers. A
+last search runs before an audit ends because no target is open.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ from .proposers import atoms_of
 from .search import Evidence, Slice, find
 
 ASKED = "asked"
-"""The proposer of targets that a user asked for."""
+"""Name, as a proposer, of targets that a user asked for."""
 FIGURES = ("images", "rate", "base", "least_lift", "tried")
-"""Fields of a slice that the journal keeps as they are."""
+"""Fields of a slice that are copied to the journal."""
 APART = 1.5
-"""Factor between the draws of two looks."""
+"""Factor between the numbers of draws of two searches."""
 
 
 def is_due(draws: int) -> bool:
-    """Return whether an audit looks for slices after this number of draws."""
+    """Return whether an audit searches for slices after this number of draws."""
     look = FIRST_LOOK
     while look < draws:
         look = round(APART * look)
@@ -41,18 +41,18 @@ def is_due(draws: int) -> bool:
 def explore(
     journal: Journal, space: QuestionSpace, *, most: int, by: Sequence[str] = DISCOVER_BY
 ) -> list[Slice]:
-    """Propose slices from the answers in a journal, those certified before put aside.
+    """Search for slices in the answers of a journal, without the questions of certified slices.
 
-    They are guesses, chosen among many for these very answers, that no interval covers.
+    They are hypotheses, selected among many on the same answers, so that no interval covers them.
 
     Args:
         journal: The journal of an audit of one model.
         space: The space of that audit.
-        most: Number of slices, at most.
+        most: Maximum number of slices.
         by: Names of proposers.
 
     Returns:
-        The slices, the surest first.
+        The slices, the one with the largest lower bound of lift first.
 
     Raises:
         InputError: A proposer is unknown, or the audit compared two models.
@@ -66,29 +66,29 @@ def explore(
 
 
 class Discovery(Hook):
-    """Hook that looks for up to ``certify.discover`` slices in all, and makes targets of them.
+    """Hook that searches for up to ``certify.discover`` slices, and makes targets of them.
 
-    It looks at the draws of ``is_due``, at those of ``also``, and once before the audit ends for
-    want of open targets. Targets that were asked for later count among them: alpha is shared by
-    place. A slice is journaled before the next draw, from which on it is a target.
+    It searches at the draws of ``is_due``, at further ones (see ``facts``), and once before the
+    audit ends because no target is open. Targets that a user asked for later count as slices, as
+    each takes the next share of alpha. A slice is journaled, and is a target from the next draw on.
     """
 
     def __init__(self, space: QuestionSpace, certify: Certify) -> None:
         self._most, self._by = certify.discover, tuple(certify.discover_by)
         self._atoms = atoms_of(space, self._by) if self._most else None
-        self._also: tuple[int, ...] = ()
-        self._looked = -1
+        self._also: tuple[int, ...] = ()  # further draws at which to search
+        self._searched = -1  # the draw of the last search
 
     def facts(self, before: Facts | None, draws: int) -> JsonObject:
-        """Return what is looked for; {} for nothing.
+        """Return the settings of the search, {} without one.
 
-        Where a resumed audit is to look for more slices than before, it looks at the present draw.
+        If a resumed audit allows more slices than before, it searches at its present draw, too.
         """
         if before is not None:
             earlier = before.discover or DiscoverFacts(most=0, by=())
             self._also = earlier.also
             if before.certificate is not None and before.certificate.slices:
-                self._looked = before.certificate.slices[-1].since
+                self._searched = before.certificate.slices[-1].since
             if self._most > earlier.most:
                 self._also += (draws,)
         if self._atoms is None and not self._also:
@@ -96,16 +96,16 @@ class Discovery(Hook):
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
     def before_draw(self, loop: Loop, drawn: int) -> bool:
-        """Look where that is due, once all draws are committed."""
+        """Search if that is due; return True to wait first until all draws are committed."""
         certifier, draws = loop.certifier, loop.draws
-        if certifier is None or self._atoms is None or draws == self._looked:
+        if certifier is None or self._atoms is None or draws == self._searched:
             return False
         left = self._most - certifier.rules.slices
         if left <= 0 or not (is_due(draws) or draws in self._also or _last_chance(loop)):
             return False
         if drawn:
             return True
-        self._looked = draws
+        self._searched = draws
         registered = certifier.registered
         slices = find(
             loop.space,
@@ -120,11 +120,14 @@ class Discovery(Hook):
         return False
 
     def ask_for(self, targets: Mapping[str, Target], loop: Loop) -> None:
-        """Make targets of these, by name, from the next draw on: whatever made a user ask for them
-        lies in the past by then.
+        """Make targets from the next draw on: a user chose them by earlier draws only.
 
-        Raises InputError if the audit set no alpha aside for targets that come later, and for
-        what is a target already.
+        Args:
+            targets: Name -> target.
+            loop: The loop of the audit.
+
+        Raises:
+            InputError: The audit set no alpha aside for later targets, or one is a target already.
         """
         certifier = loop.certifier
         if certifier is None or not certifier.rules.set_aside:
@@ -142,43 +145,43 @@ class Discovery(Hook):
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
             inside = evidence.only(evidence.inside(loop.space, [target])[0])
-            images, named = len(np.unique(inside.sample)), replace(target, id=OfSlice(name))
-            slices.append(Slice((), named, images, inside.rate, evidence.rate, 0.0, tried=1))
+            images, renamed = len(np.unique(inside.sample)), replace(target, id=OfSlice(name))
+            slices.append(Slice((), renamed, images, inside.rate, evidence.rate, 0.0, tried=1))
         _adopt(loop, slices)
 
 
 def _adopt(loop: Loop, slices: Sequence[Slice]) -> None:
-    """Journal slices, then make targets of them. A user asked for those without atoms."""
+    """Journal slices, then make targets of them. Those without atoms were asked for by a user."""
     asked = [loop.judge.questions_of(call) for call in loop.draw_order.calls]
     drawn, space = np.concatenate([np.zeros(0, np.int64), *asked]), loop.space
     rows = [
         {
-            "name": each.words,
-            "found_by": [*each.proposers] or [ASKED],
+            "name": slice_.words,
+            "found_by": [*slice_.proposers] or [ASKED],
             "since": loop.draws,
-            "size": size(space, each.target),
-            "seen": drawn[members(space, [each.target], drawn)[0]].tolist(),
-            "masks": masks_of(each.target),
-            "where": each.where if each.atoms else None,
-            **{figure: getattr(each, figure) for figure in FIGURES},
+            "size": size(space, slice_.target),
+            "seen": drawn[members(space, [slice_.target], drawn)[0]].tolist(),
+            "masks": masks_of(slice_.target),
+            "where": slice_.where if slice_.atoms else None,
+            **{figure: getattr(slice_, figure) for figure in FIGURES},
         }
-        for each in slices
+        for slice_ in slices
     ]
     before = loop.journal.facts().get("slices") or []
     loop.journal.set_facts(slices=[*before, *rows])
-    loop.adopt([each.target for each in slices])
+    loop.adopt([slice_.target for slice_ in slices])
 
 
 def _evidence(loop: Loop) -> Evidence:
-    """Return the answers that were learnt from."""
+    """Return the answers from which the audit has learnt."""
     learned = loop.draw_order.learned
     draws = [row for row in loop.journal.draws(proposals=False) if row.draw < learned]
     return Evidence.of(loop.space, draws, loop.journal.calls())
 
 
 def _last_chance(loop: Loop) -> bool:
-    """Return whether the audit ends now, and only for want of open targets."""
+    """Return whether the audit ends now, and only because no target is open."""
     state = loop.state()
-    open_ = replace(state, targets=())
+    without_targets = replace(state, targets=())
     ended = any(rule.reached(state) for rule in loop.rules)
-    return ended and not any(rule.reached(open_) for rule in loop.rules)
+    return ended and not any(rule.reached(without_targets) for rule in loop.rules)

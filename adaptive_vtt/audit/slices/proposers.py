@@ -1,7 +1,7 @@
-"""Properties that questions may share, in words and as a set of questions.
+"""Proposers of properties that questions may share.
 
-A proposer is a function from a space to atoms: by columns of metadata, by what a question is
-itself (cells), by what images look like (clusters), and by words of prompts.
+A proposer is a function from a space to atoms: by columns of metadata, by the relation, severity,
+concept and truth of questions (cells), by similarity of images (clusters), and by words of prompts.
 """
 
 import re
@@ -20,31 +20,31 @@ from ...types import Bools, Floats, Indices
 from ...utils.importing import needed
 
 MAX_VALUES = 16
-"""Values of a column that are proposed one by one, at most; of more, numbers are put into bins and
-words are left alone: they name samples rather than groups."""
+"""Maximum number of values of a column for one atom each. With more, numbers are put into bins, and
+texts are ignored, as they name samples rather than groups."""
 BINS = 4
-"""Bins of a column of many numbers, with as many samples each as can be."""
+"""Number of bins of a column of numbers, of about equal numbers of samples."""
 PLAIN = (str, int, float, bool)
-"""Types of values that a filter in a SPEC.toml can hold."""
+"""Types of values that a filter in SPEC.toml can contain."""
 OWN = {"relation", "severity", "concept", "truth"}
-"""Fields of a filter that are no columns."""
+"""Fields of a filter that are no columns of metadata."""
 COUNTS = (4, 8, 16)
-"""Numbers of clusters; those of one number are one field."""
+"""Numbers of clusters; the clusters of one number are one field."""
 MIN_SAMPLES = 5
-"""Samples per cluster on the average, at least."""
+"""Minimum number of samples per cluster on average."""
 NEAREST = 2
-"""Samples that stand for a cluster."""
+"""Number of samples that describe a cluster."""
 MAX_IMAGES = 20_000
-"""Samples above which images are not looked at, as each would have to be decoded."""
+"""Maximum number of samples whose images are clustered, as each must be decoded."""
 WORD = re.compile(r"[a-z][a-z0-9-]{2,}")
 MIN_WITH_WORD = 5
-"""Samples whose own words have a word, at least."""
+"""Minimum number of samples whose questions contain a word."""
 MAX_WORDS = 40
-"""Words of samples that are proposed, at most: the most frequent."""
+"""Maximum number of words in samples' questions that are proposed, the most frequent ones."""
 MAX_READ = 5_000
-"""Samples above which their own words are not read, as each would have to be loaded."""
+"""Maximum number of samples whose questions are read, as each must be loaded."""
 DULL = "the and for are was were has have does did this that with from what which"
-"""Words that are not proposed."""
+"""Words that are never proposed."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Atom:
     """A property that questions share.
 
     Attributes:
-        field: The kind of property; a conjunction has one atom of a field.
-        words: The property in words.
+        field: Kind of the property; a conjunction has at most one atom of each field.
+        words: A text that describes the property.
         proposer: Name of its proposer.
         where: The property as a filter, field -> values; None if no filter can express it.
-        target: The questions.
+        target: The questions with the property.
     """
 
     field: str
@@ -69,7 +69,7 @@ class Atom:
 def by_values(
     space: QuestionSpace, proposer: str, field: str, values: Sequence[object], words: str
 ) -> Atom:
-    """Return the questions with one of ``values`` in a field of a filter."""
+    """Return the atom of the questions with one of ``values`` in a field of a filter."""
     where = {field: values}
     return Atom(field, words, proposer, where, selected(space, OfSlice(words), where))
 
@@ -77,7 +77,7 @@ def by_values(
 def _by_samples(
     space: QuestionSpace, proposer: str, field: str, samples: Bools | Indices, words: str
 ) -> Atom:
-    """Return the questions about samples, given as a mask or numbers."""
+    """Return the atom of the questions about some samples, given as a mask or indices."""
     rows = np.zeros(len(space.dataset.profile[0]), bool)
     rows[space.dataset.profile_row(np.arange(len(space.dataset)))[samples]] = True
     target = replace(selected(space, OfSlice(words), {}), rows=rows)
@@ -91,7 +91,7 @@ def joined(atoms: Sequence[Atom]) -> Target:
 
 
 def by_metadata(space: QuestionSpace) -> list[Atom]:
-    """Return an atom per column and value, or bin."""
+    """Return an atom for each value, or bin, of each column of metadata."""
     dataset, atoms = space.dataset, []
     for column in (name for name in dataset.metadata_columns if name not in OWN):
         cells = dataset.metadata_values(column)
@@ -113,7 +113,7 @@ def by_metadata(space: QuestionSpace) -> list[Atom]:
 
 
 def by_cells(space: QuestionSpace) -> list[Atom]:
-    """Return an atom per relation, severity, concept and truth, where there are several."""
+    """Return an atom for each relation, severity, concept and truth, if there are several."""
     kind = space.oracle.concepts_are
     sides = [side for side in (0, 1) if space.cell_counts[:, side].any()]
     truths = ("absent", "present") if kind == "labels" else ("truth 0", "truth 1")
@@ -133,9 +133,10 @@ def by_cells(space: QuestionSpace) -> list[Atom]:
 
 
 def by_clusters(space: QuestionSpace) -> list[Atom]:
-    """Return an atom per cluster; none where samples have neither features nor images.
+    """Return an atom for each cluster of similar samples, by features or images; [] without both.
 
-    Raises InputError if scikit-learn is not installed.
+    Raises:
+        InputError: scikit-learn is not installed.
     """
     dataset = space.dataset
     apart = len(dataset.profile[0]) == len(dataset)  # else rows cannot express a set of samples
@@ -167,10 +168,10 @@ def _clusters(space: QuestionSpace, table: Floats, count: int) -> list[Atom]:
 
 
 def by_words(space: QuestionSpace) -> list[Atom]:
-    """Return an atom per word that several concepts share, and per frequent word of samples'
-    questions.
+    """Return an atom for each word that several concepts share, and for each frequent word in the
+    questions of samples.
 
-    Every word is a separate field, so that a conjunction may combine two.
+    Each word is a field, so that a conjunction may combine several.
     """
     sharing: dict[str, list[object]] = defaultdict(list)
     for concept in space.concepts:
@@ -206,11 +207,11 @@ PROPOSERS: dict[str, Callable[[QuestionSpace], list[Atom]]] = {
     "clusters": by_clusters,
     "words": by_words,
 }
-"""Proposers by name; a new one is a function and its line here."""
+"""Name -> proposer; a new one is a function and its line here."""
 
 
 def atoms_of(space: QuestionSpace, by: Sequence[str]) -> list[Atom]:
-    """Return all atoms of the proposers named. Raise InputError for an unknown name."""
+    """Return all atoms of these proposers; raise InputError for an unknown name."""
     for name in by:
         check_known("proposer", name, PROPOSERS, "discover_by")
     return [atom for name in dict.fromkeys(by) for atom in PROPOSERS[name](space)]

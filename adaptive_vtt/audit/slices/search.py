@@ -1,19 +1,19 @@
-"""Conjunctions of atoms in which failures concentrate, ranked by a lower bound of their lift.
+"""Search for conjunctions of atoms with many failures, ranked by a lower bound of their lift.
 
-The lift of a slice is its mean loss over that of all questions, both weighed by the inverse of the
-draw proposal. A slice of weights W_u, one per image, counts as n = (sum W)^2 / sum W^2 images
-(Kish). Its mean loss p is treated as that of n coins: no variable in [0, 1] varies more, and
-answers about one image count once.
+The lift of a slice is its mean loss divided by that of all questions, both weighted by the inverse
+of the draw proposal. A slice with weights W_u, one per image, has the effective number of images
+n = (sum W)^2 / sum W^2 (Kish). Its mean loss is treated as that of n Bernoulli variables: no
+variable in [0, 1] with the same mean has a larger variance, and answers about one image count once.
 
-The binomial's tail gives p-values. Benjamini & Hochberg (JRSS-B 57, 1995) select the R of m
-conjunctions that are not chance. Their lift is at least the lower Clopper-Pearson bound at level
-q R / m over the mean of all questions (Benjamini & Yekutieli, JASA 100, 2005). Slices are ranked by
-that bound, as a high rate of few images means little, and a part of a slice has fewer images.
+P-values are tails of the binomial distribution. Benjamini & Hochberg (JRSS-B 57, 1995) select R of
+m conjunctions. Their rate is at least the lower Clopper-Pearson bound at level q R / m (Benjamini &
+Yekutieli, JASA 100, 2005), which divided by the mean of all questions bounds the lift. Slices are
+ranked by that bound, which prefers many images: a high rate of few images shows little.
 
-The best slice is taken, its questions are put aside, and the others are searched again. A group
-that only failed often because it overlaps with a slice does not come back. Slices are guesses that
-need a certificate. All pairs are examined, and larger conjunctions only if their parts were
-promising.
+The best slice is chosen, its questions are removed, and the search is repeated, so that a group
+which fails often only because it overlaps with a slice is not chosen. All pairs of atoms are
+examined, and larger conjunctions only if their parts have small p-values. Slices are hypotheses
+that need a certificate.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -32,17 +32,17 @@ from .proposers import Atom, joined
 
 @dataclass(frozen=True)
 class Evidence:
-    """Judged questions (n,) without excluded ones.
+    """n judged questions, without excluded ones.
 
     Attributes:
-        question: Numbers of the questions (n,).
-        sample: Their samples (n,).
-        variant: Their variants (n,).
-        concept: Their concepts (n,).
-        truth: Their truths (n,), 0 or 1.
-        loss: Their losses (n,) in [0, 1].
-        weight: Inverse of the draw proposal (n,), 1 if it was uniform. Draws favour likely
-            failures, and a weighted mean loss is an estimate for unseen questions, too.
+        question: Numbers of the questions, (n,).
+        sample: Their samples, (n,).
+        variant: Their variants, (n,).
+        concept: Their concepts, (n,).
+        truth: Their truths, (n,) of 0 or 1.
+        loss: Their losses, (n,) in [0, 1].
+        weight: Inverse of the draw proposal, (n,), 1 if it was uniform. As draws favour likely
+            failures, only a weighted mean loss is an estimate for all questions.
     """
 
     question: Indices
@@ -58,8 +58,14 @@ class Evidence:
 
     @classmethod
     def of(cls, space: QuestionSpace, draws: Sequence[DrawRow], calls: Collection[CallRow]) -> Self:
-        """Return the answered questions of ``draws``; ``calls`` may hold others, too."""
-        # the inverse of a call's share under its proposal, relative to an even one
+        """Return the judged questions of some draws.
+
+        Args:
+            space: The space.
+            draws: The draws.
+            calls: Answered calls; those of other draws are ignored.
+        """
+        # uniform probability of a call divided by that under its proposal
         weights = {
             row.call: 1 / (int(row.why.get("candidates", 1 / row.probability)) * row.probability)
             for row in draws
@@ -84,7 +90,7 @@ class Evidence:
         return float(np.average(self.loss, weights=weights)) if weights.any() else 0.0
 
     def only(self, kept: Bools | Indices) -> Self:
-        """Return some of the questions, by a mask (n,) or by their places."""
+        """Return some of the questions, by a mask, (n,), or by positions."""
         return type(self)(*(getattr(self, f.name)[kept] for f in fields(self)))
 
     def without(self, space: QuestionSpace, target: Target) -> Self:
@@ -92,30 +98,31 @@ class Evidence:
         return self.only(~self.inside(space, [target])[0])
 
     def inside(self, space: QuestionSpace, targets: Sequence[Target]) -> Bools:
-        """Return a mask (K, n) of the questions that belong to each of K targets."""
+        """Return a mask, K x n, of the questions that belong to each of K targets."""
         return member(space, targets, self.sample, self.variant, self.concept, self.truth)
 
 
 FALSE = 0.05
-"""Largest expected share of chance findings among the slices of a search (q)."""
+"""False discovery rate of a search, q."""
 MIN_LIFT = 1.5
-"""Smallest ratio of a slice's rate and that of all questions that is worth a target."""
+"""Minimum lift of a slice."""
 MIN_IMAGES = 6.0
-"""Smallest effective number of images of a slice, n."""
+"""Minimum effective number of images of a slice, n."""
 LARGEST = 0.5
-"""Largest share of the questions asked that a slice may have."""
+"""Maximum share of the judged questions in a slice."""
 ATOMS = 4
-"""Most atoms of a conjunction."""
+"""Maximum number of atoms of a conjunction."""
 BEAM = 30
-"""Most conjunctions of one size that are extended: those with the least p-values."""
+"""Maximum number of conjunctions of one size that are extended, those with the least p-values."""
 SAME = 0.8
-"""Two sets of questions count as one if they share this part of their union."""
+"""Share of their union from which on the intersection of two sets makes them count as one."""
 
 BLOCK = 256
-"""Conjunctions that are scored at a time."""
+"""Number of conjunctions that are scored at a time."""
 TINY = 1e-9
 
 Conjunction = tuple[int, ...]
+"""Indices of atoms."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +132,11 @@ class Slice:
     Attributes:
         atoms: Properties that its questions share.
         target: Its questions.
-        images: Number of images that were asked about.
+        images: Number of its images that were asked about.
         rate: Weighted mean loss of its questions.
         base: Weighted mean loss of all questions.
-        least_lift: Lower bound on ``rate / base``; see the module.
-        tried: Number of conjunctions that it was chosen from.
+        least_lift: Lower bound of ``rate / base``; see the module's docstring.
+        tried: Number of conjunctions among which it was selected.
     """
 
     atoms: tuple[Atom, ...]
@@ -142,7 +149,7 @@ class Slice:
 
     @property
     def words(self) -> str:
-        """The slice in words."""
+        """A text that describes the slice."""
         return str(self.target.id.columns()["filter"])
 
     @property
@@ -194,7 +201,7 @@ def find(
         best = _best(space, evidence, atoms, known)
         if best is None:
             break
-        # it was found among fewer questions, and is compared with the same mean as those before
+        # relative to the mean of all questions, not only of those that are left
         least = best.least_lift * best.base / base
         result.append(replace(best, base=base, least_lift=least))
         evidence = evidence.without(space, best.target)
@@ -204,7 +211,8 @@ def find(
 def _best(
     space: QuestionSpace, evidence: Evidence, atoms: Sequence[Atom], known: Sequence[Target]
 ) -> Slice | None:
-    order = np.argsort(evidence.sample, kind="stable")  # answers about an image in a row
+    """Return the best new slice, None if there is none."""
+    order = np.argsort(evidence.sample, kind="stable")  # answers about one image are adjacent
     evidence = evidence.only(order)
     base = evidence.rate
     if base <= 0 or not atoms:
@@ -233,10 +241,10 @@ def _best(
 def _conjunctions(
     evidence: Evidence, atoms: Sequence[Atom], columns: Bools, base: float
 ) -> Iterator[tuple[list[Conjunction], Bools, pd.DataFrame]]:
-    """Yield the conjunctions of 1, 2 ... ATOMS atoms with enough images.
+    """Yield the conjunctions of 1, 2 ... ATOMS atoms with enough images, by size.
 
-    A set of questions that several conjunctions describe is yielded once, with the fewest atoms.
-    Each item has the conjunctions as places of atoms, their questions (c, n), and their scores.
+    If several conjunctions have the same questions, only the one with the fewest atoms is used.
+    Each item has c conjunctions, their questions, a mask c x n, and their scores.
     """
     fields = np.unique([atom.field for atom in atoms], return_inverse=True)[1]
     names: list[Conjunction] = [()]
@@ -253,7 +261,7 @@ def _conjunctions(
         if not names:
             return
         yield names, rows, scores
-        if size:  # all pairs are examined, so every single atom is extended
+        if size:  # single atoms are all extended, so that all pairs are examined
             best = np.argsort(scores["p"].to_numpy(), kind="stable")[:BEAM]
             names, rows = [names[k] for k in best], rows[best]
 
@@ -261,10 +269,10 @@ def _conjunctions(
 def _longer(
     names: Sequence[Conjunction], rows: Bools, columns: Bools, fields: Indices, seen: set[bytes]
 ) -> Iterator[tuple[Conjunction, Bools]]:
-    """Yield every conjunction with one more atom of a new field."""
+    """Yield each conjunction with one more atom of another field, if its questions are new."""
     for name, row in zip(names, rows, strict=True):
-        taken = fields[list(name)]
-        for k in np.flatnonzero(~np.isin(fields, taken)).tolist():
+        used = fields[list(name)]
+        for k in np.flatnonzero(~np.isin(fields, used)).tolist():
             both = row & columns[k]
             key = np.packbits(both).tobytes()
             if key not in seen and both.any():
@@ -273,11 +281,12 @@ def _longer(
 
 
 def _scores(evidence: Evidence, rows: Bools, base: float) -> pd.DataFrame:
-    """Return a table with images, count, rate and p of c sets of questions.
+    """Return a table of c sets of questions with number of images, effective number ("count"),
+    weighted mean loss ("rate"), and p-value ("p").
 
     Args:
         evidence: n questions, in order of their images.
-        rows: (c, n), the questions of each set.
+        rows: The questions of each set, c x n.
         base: Mean loss of all questions.
     """
     from scipy.special import betainc
@@ -296,7 +305,7 @@ def _scores(evidence: Evidence, rows: Bools, base: float) -> pd.DataFrame:
 
 
 def _least_lift(scores: pd.DataFrame, base: float) -> Floats:
-    """Return lower bounds (m,) of lift, 0 for sets that may be chance."""
+    """Return lower bounds of lift, (m,); 0 for sets that Benjamini & Hochberg do not select."""
     from scipy.special import betaincinv
 
     count, rate, p = (scores[name].to_numpy() for name in ("count", "rate", "p"))
