@@ -165,7 +165,7 @@ class StrategyComparison:
             levels = [name for name in map(str, self.table) if name.startswith(summary.CALLS_TO)]
             levels, known = levels[-PAPER_LEVELS:], self.table.dropna(axis="columns", how="all")
             others = known.columns.intersection([*PAPER_COLUMNS])
-            sheet = summary.to_read(self.table, levels, others)
+            sheet = summary.to_read(self.table, levels, others.tolist())
             within = points(self.half_width).replace("+-", r"$\pm$")
             caption = (
                 f"Median calls until all targets ({len(self.targets)}) are known to within "

@@ -125,7 +125,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
 
 def in_points(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of certified audits to read: half-widths and errors in percentage points."""
-    shares = [name for name in table if name.startswith((WIDEST_AT, MEAN_AT, "RMSE ", "bias "))]
+    shares = [c for c in map(str, table) if c.startswith((WIDEST_AT, MEAN_AT, "RMSE ", "bias "))]
     heads = {name: f"{name}, points" for name in shares}
     for name in table.columns[table.columns.str.startswith(CALLS_TO)]:
         heads[name] = f"{CALLS_TO}±{100 * float(name.removeprefix(CALLS_TO)):g} points"

@@ -637,7 +637,7 @@ def grouped(
 
 def _group(name: str, kind: type[Group], group: Group | None, keywords: Mapping[str, Any]) -> Group:
     """Return ``group`` if it is given, otherwise one made from its keywords."""
-    options = {f.name: keywords[f.name] for f in fields(kind) if f.name in keywords}  # type: ignore[arg-type]  # dataclasses
+    options = {f.name: keywords[f.name] for f in fields(kind) if f.name in keywords}
     if group is None:
         return kind(**options)
     if not isinstance(group, kind):

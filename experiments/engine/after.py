@@ -1,10 +1,10 @@
-"""What an earlier audit's answers save the audit of the next version: ``avtt audit --after``.
+"""Calls that an earlier audit's answers save in the audit of the next version (``--after``).
 
-digits-severity: the earlier audit is of its MLP, the next version the same trained with a weight
-decay of .15, wrong less often by .034 (as in ``experiments.engine.versus``). The next version is
-audited alone, after the earlier one, and by uniform questions; every audit has a seed of its own.
-Answers are right or wrong; with --soft they are probabilities: that of the right digit, of it and
-the likeliest other one. "covered" counts runs whose interval holds the truth in the end.
+On digits-severity, the earlier audit is of its MLP. The next version is trained with a weight decay
+of .15 and is wrong less often by .034, as in ``experiments.engine.versus``. It is audited alone,
+after the earlier audit, and by uniform questions, with different seeds. Answers are right or wrong;
+with --soft they are the probability of the right digit against the likeliest other one. "covered"
+counts runs whose final interval holds the truth.
 """
 
 import tempfile
@@ -23,12 +23,13 @@ from .digits import CONCEPT, Bench, severity_bench
 from .versus import DECAY
 
 EARLIER = 1000
-"""Seeds of earlier audits begin here."""
+"""First seed of earlier audits."""
 MIN = 1e-9
+"""Distance outside an interval at which the truth still counts as inside."""
 
 
 def audited(bench: Bench, marks: Sequence[int] = (), **options: Any) -> Row:
-    """An audit of the overall label error, and its squared errors after ``marks``."""
+    """Audit the overall label error. Return calls, coverage, and squared errors after ``marks``."""
     truth, errors = float(bench.losses.mean()), {}
     with bench.audit(**options) as audit:
 
@@ -44,20 +45,20 @@ def audited(bench: Bench, marks: Sequence[int] = (), **options: Any) -> Row:
 
 
 def softened(bench: Bench) -> Recorded:
-    """Says how likely the right digit is beside the likeliest other: above 1/2 where it is."""
-    right = bench.digits.astype(int)[:, None, None]
-    mine = np.take_along_axis(bench.probable, right, axis=2)[..., 0]
+    """Return a model of the probability of the right digit against the likeliest other one."""
+    digits = bench.digits.astype(int)[:, None, None]
+    right = np.take_along_axis(bench.probable, digits, axis=2)[..., 0]
     others = bench.probable.copy()
-    np.put_along_axis(others, right, 0.0, axis=2)
-    likely = mine / (mine + others.max(axis=2))
-    wrong = bench.losses > 0  # equal ones go as the model's argmax does
-    likely = np.where(wrong, likely.clip(max=0.499), likely.clip(min=0.5))
-    table = bench.questions().assign(**{CONCEPT: likely.ravel()})
+    np.put_along_axis(others, digits, 0.0, axis=2)
+    p = right / (right + others.max(axis=2))
+    wrong = bench.losses > 0  # ties are decided as the model's argmax does
+    p = np.where(wrong, p.clip(max=0.499), p.clip(min=0.5))
+    table = bench.questions().assign(**{CONCEPT: p.ravel()})
     return Recorded(table, name=f"{bench.name}, soft")
 
 
 def rows(half_width: float, seed: int, soft: bool) -> list[Row]:
-    """One earlier audit, and what comes after it."""
+    """Return a row for an earlier audit, and one for each audit of the next version."""
     before, now = severity_bench(), severity_bench(decay=DECAY)
 
     def run(bench: Bench, **options: Any) -> Row:
@@ -66,27 +67,27 @@ def rows(half_width: float, seed: int, soft: bool) -> list[Row]:
 
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal.db"
-        found = {"earlier version": run(before, seed=EARLIER + seed, journal=journal)}
-        found["alone"] = run(now, seed=seed)
-        found["after"] = run(now, seed=seed, prior_journal=journal)
-        found["uniform"] = run(now, seed=seed, **BASELINES["uniform"])
-    return [{"half-width": half_width, "how": how, **row} for how, row in found.items()]
+        runs = {"earlier version": run(before, seed=EARLIER + seed, journal=journal)}
+        runs["alone"] = run(now, seed=seed)
+        runs["after"] = run(now, seed=seed, prior_journal=journal)
+        runs["uniform"] = run(now, seed=seed, **BASELINES["uniform"])
+    return [{"half-width": half_width, "how": way, **row} for way, row in runs.items()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     quick = {"half_widths": [0.1], "seeds": 1}
     chosen = options(__doc__, arguments, quick=quick, half_widths=[0.05, 0.03], seeds=3, soft=False)
-    found = []
+    runs = []
     for width in chosen.half_widths:
         for seed in range(chosen.seeds):
-            found += rows(width, seed, chosen.soft)
-            show(pd.DataFrame(found[-4:]), f"seed {seed}")
-    table = spread(pd.DataFrame(found), ["half-width", "how"]).round(1)
+            runs += rows(width, seed, chosen.soft)
+            show(pd.DataFrame(runs[-4:]), f"seed {seed}")
+    table = spread(pd.DataFrame(runs), ["half-width", "how"]).round(1)
     save_table(table, chosen.out / ("after_soft.csv" if chosen.soft else "after.csv"), index=True)
 
 
 def spread(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Calls of runs, and how many of them were covered, per group."""
+    """Return calls of runs, and how many of them were covered, by group."""
     return runs.groupby(list(by), sort=False).agg(
         calls=("calls", "mean"),
         least=("calls", "min"),

@@ -1,10 +1,9 @@
-"""Benchmarks of the certificates: questions to a half-width, coverage, RMSE; against uniform.
+"""Benchmarks of certificates: questions to a half-width, coverage and RMSE, compared with uniform.
 
-The data sets: digits-severity and digits-proxy (real images,
-real models) and concept sides (the label statistics of ISIC 2018 task 2, simulated answers).
-Every run asks one question per call through the engine's own Selector; only the journal
-is left out. "covered" counts runs in which every target's interval held the truth at every
-moment.
+Data sets are digits-severity and digits-proxy (real images and models) and concept sides (the label
+statistics of ISIC 2018 task 2, simulated answers). Every run asks one question per call through the
+engine's Selector, without a journal. "covered" counts runs in which every target's interval held
+the truth at every moment.
 """
 
 import time
@@ -33,22 +32,27 @@ from . import digits
 from .self_taught import taught_losses
 
 MARKS = (100, 200, 400)
-"""Draws after which estimates are compared with the truth, where no half-width is aimed at."""
+"""Numbers of draws after which estimates are compared with the truth, without a half-width."""
 TURNS_AT = 60
-"""After so many answers a turncoat proxy, right until then, says the opposite."""
+"""Number of answers after which a turncoat proxy, right until then, is inverted."""
 UNIFORM_EXPLORATION = 1e-9
-"""A exploration has to be above 0; this one changes nothing."""
+"""Exploration of uniform audits. It must be above 0, and this value changes no draw."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """One way to audit.
 
-    ``prediction``: "gp", "losses" (of which alone it learns, without follow-ups), "margins"
-    (without follow-ups), "lies" (margins that are noise), "proxies", "self-taught" (nets that
-    learnt the sources' labels), "regression" (the same nets, without the GP's process), "shuffled"
-    (samples and their follow-ups), "adversarial" (a proxy that says the opposite of the truth,
-    which the GP soon learns to read), "turncoat" or "none".
+    ``prediction`` is one of
+
+    - "none", or "gp", the question GP;
+    - "losses", "margins": the GP learns from these alone, without follow-ups;
+    - "lies": the GP's margins are noise;
+    - "proxies", "self-taught" (nets trained on the sources' labels);
+    - "regression": the same nets, without the GP's process;
+    - "shuffled": the features are those of other samples and follow-ups;
+    - "adversarial": a proxy that is the opposite of the truth, which the GP soon learns;
+    - "turncoat": a proxy that is right at first and inverted later (``TURNS_AT``).
     """
 
     name: str
@@ -68,7 +72,7 @@ LOSSES = Setting("adaptive, losses alone", prediction="losses")
 
 @dataclass(frozen=True)
 class Task:
-    """A benchmark in one seed: what to audit, how, to which half-width."""
+    """One audit: its benchmark, setting, half-width (0: none) and seed."""
 
     bench: str
     setting: Setting
@@ -81,7 +85,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Material:
-    """A space, the loss of each of its questions, what to certify, and what predicts."""
+    """A space, the loss of each of its questions, the targets, and the bench of its predictions."""
 
     space: QuestionSpace
     losses: Floats
@@ -90,8 +94,12 @@ class Material:
 
 
 def run(task: Task) -> Row:
-    """Audits until certified or ``most`` draws are made: questions, and how many were ``needed``
-    (the rest only filled the last batch); whether every interval always held; squared errors."""
+    """Audit until all targets are certified, or ``most`` draws are made.
+
+    Returns:
+        Questions, those needed (the rest filled the last batch), whether every interval always
+        held, whether all targets were certified, ms per draw, and squared errors at the marks.
+    """
     material, setting = _material(task.bench, task.seed), task.setting
     selector = selector_of(
         material.space,
@@ -146,7 +154,7 @@ def table(
     executor: str = "processes",
     device: str = "cpu",
 ) -> pd.DataFrame:
-    """One row per setting and half-width: mean draws, ratio to uniform, coverage, RMSE."""
+    """Return a row per setting and half-width: mean draws, ratio to uniform, coverage, RMSE."""
     keys = [(s, w) for w in widths for s in settings]
     tasks = [
         Task(bench, s, w, seed, device=device)
@@ -181,7 +189,7 @@ def selector_of(
     exploration: float = 0.2,
     candidates: int = 1024,
 ) -> Selector:
-    """What draws an audit's questions, one per call, predicted by ``losses``."""
+    """Return the selector of an audit with one question per call, predicted by ``losses``."""
     certifier = Certifier(space, named_targets(space, targets), answers="one", rules=rules)
     return Selector(
         space,
@@ -195,7 +203,7 @@ def selector_of(
 
 
 class RegressionMean(QuestionGP):
-    """The question GP without its process: what the logistic regression under it expects."""
+    """The question GP without its process: it predicts by its logistic regression alone."""
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
         asked = self._judged_of(self.prepare(candidates))
@@ -204,6 +212,7 @@ class RegressionMean(QuestionGP):
 
 
 def _gp(task: Task, material: Material) -> QuestionGP:
+    """Return the surrogate of a task's setting."""
     bench, prediction = material.bench, task.setting.prediction
     make = RegressionMean if prediction == "regression" else QuestionGP
     if bench is None:  # neither images nor relations: concept and side are all there is
@@ -218,8 +227,8 @@ def _gp(task: Task, material: Material) -> QuestionGP:
         return torch.from_numpy(_taught(task.bench))[sample, variant][:, None]
 
     def turncoat(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
-        told = losses[sample, variant][:, None]
-        return told if len(gp) < TURNS_AT else 1 - told
+        actual = losses[sample, variant][:, None]
+        return actual if len(gp) < TURNS_AT else 1 - actual
 
     def inverted(sample: Any, variant: Any, concept: Any, truth: Any) -> Any:
         return 1 - losses[sample, variant][:, None]
@@ -238,7 +247,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
 def _answer(
     material: Material, question: int, setting: Setting, rng: np.random.Generator
 ) -> Observation:
-    """The question's loss; some come back unanswered and count both ways."""
+    """Return the question's loss; some questions are unanswered and count both ways."""
     loss = float(material.losses[question])
     truth = int(material.space.truth([question])[0])
     if setting.unanswered and rng.random() < setting.unanswered:
@@ -252,17 +261,18 @@ def _answer(
 
 
 def _truth(material: Material, certifier: Certifier) -> Floats:
-    everything = material.space.nth(np.arange(material.space.size))
-    inside = certifier.members(everything)
-    return (inside @ material.losses[everything]) / inside.sum(axis=1)
+    """Return the true mean loss of each target, (K,)."""
+    questions = material.space.nth(np.arange(material.space.size))
+    inside = certifier.members(questions)
+    return (inside @ material.losses[questions]) / inside.sum(axis=1)
 
 
 def _material(bench: str, seed: int) -> Material:
     if bench.startswith("sides"):
         return _sides(float(bench.split()[1]), seed)
-    made = _digits(bench)
-    space = made.space()
-    return Material(space, np.asarray(made.losses, float).ravel(), ["overall"], made)
+    digit_bench = _digits(bench)
+    losses = np.asarray(digit_bench.losses, float).ravel()
+    return Material(digit_bench.space(), losses, ["overall"], digit_bench)
 
 
 def _digits(bench: str) -> digits.Bench:
@@ -271,13 +281,13 @@ def _digits(bench: str) -> digits.Bench:
 
 @lru_cache(maxsize=2)
 def _taught(bench: str) -> Floats:
-    """Samples x variants: the losses that the self-taught proxy expects."""
-    made = _digits(bench)
-    return taught_losses(made, made.digits)
+    """Return the losses that the self-taught proxy expects, samples x variants."""
+    digit_bench = _digits(bench)
+    return taught_losses(digit_bench, digit_bench.digits)
 
 
 def _sides(accuracy: float, seed: int) -> Material:
-    """3,694 images with the ISIC attributes' statistics; right with ``accuracy`` everywhere."""
+    """Return 3,694 images with the label statistics of ISIC, and a model of this ``accuracy``."""
     space = QuestionSpace(isic(samples=3694))
     rng = np.random.default_rng([seed, 3])
     losses = (rng.random(space.total) >= accuracy).astype(float)
@@ -298,7 +308,7 @@ ADVERSARIAL = Setting("adversarial proxy", prediction="adversarial")
 TURNCOAT = Setting("proxy that turns", prediction="turncoat")
 
 FEW, SOME, MANY = 20, 60, 300
-"""Seeds."""
+"""Numbers of seeds."""
 SUITES: dict[str, tuple[str, Sequence[Setting], Sequence[float], int]] = {
     "sides-0.7": ("sides 0.7", (UNIFORM, PLAIN), (0.1, 0.05), FEW // 2),
     "sides-0.9": ("sides 0.9", (UNIFORM, PLAIN), (0.1, 0.05), FEW // 2),
@@ -312,7 +322,7 @@ SUITES: dict[str, tuple[str, Sequence[Setting], Sequence[float], int]] = {
     "unanswered-coverage": ("digits-proxy", (SILENT,), (0.08,), MANY),
     "proxy-coverage": ("digits-proxy", (UNIFORM, PROXIES, ADVERSARIAL, TURNCOAT), (0.05,), MANY),
 }
-"""Of every table the benchmark, its rows' settings and half-widths (0: errors at MARKS), seeds."""
+"""Name of a table -> benchmark, settings, half-widths (0: errors at MARKS), and seeds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -326,11 +336,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         executor="processes",
         device="cpu",
     )
-    how = {name: getattr(chosen, name) for name in ("workers", "executor", "device")}
+    machine = {name: getattr(chosen, name) for name in ("workers", "executor", "device")}
     for name in chosen.only:
         bench, settings, widths, seeds = SUITES[name]
-        few = widths[:1] if chosen.quick else widths
-        frame = table(bench, settings, few, chosen.seeds or seeds, **how)
+        if chosen.quick:
+            widths = widths[:1]
+        frame = table(bench, settings, widths, chosen.seeds or seeds, **machine)
         save_table(frame, chosen.out / f"certificates-{name}.csv")
 
 

@@ -1,12 +1,12 @@
-"""What other models' answers save the audit of the next one: ``Audit(cohort=)``.
+"""Calls that other models' answers save in the audit of the next model (``Audit(cohort=)``).
 
-digits-severity by twelve classifiers (``cohort_models``). Each is audited to +-.05 after the other
-eleven, of which all answers are known ("after all"), or those of an audit of 300 calls each
-("after journals", with --journals); alone; and by uniform questions. --unlike audits models that
-are unlike their cohort: the first one's losses turned to other questions, inverted, and constant.
-"rmse N": of the estimate after N calls, over models and seeds. "covered" counts runs whose interval
-holds the truth in the end. --bound audits nothing: it says how much of a uniform draw's variance is
-left where all the model's answers, and so the best weights of the others', are known beforehand.
+Twelve classifiers (``cohort_models``) answer digits-severity. Each is audited to +-.05 with the
+other eleven as cohort, whose answers are all known ("after all") or come from an audit of 300 calls
+each ("after journals", with --journals). It is also audited alone and by uniform questions.
+--unlike audits models unlike their cohort: the first model's losses moved to other questions,
+inverted, and constant. "rmse N" is the error of the estimate after N calls, over models and seeds.
+"covered" counts runs whose final interval holds the truth. --bound makes no audit: it prints the
+share of a uniform draw's variance that is left if the best weights of the other models are known.
 """
 
 import argparse
@@ -30,23 +30,23 @@ from .cohort_models import population
 from .digits import Bench
 
 MARKS = (20, 50, 100, 200)
-"""Calls after which estimates are compared."""
+"""Numbers of calls after which estimates are compared with the truth."""
 MAX = 1500
-"""Calls after which an audit is given up, and counted with so many."""
+"""Most calls of an audit; one that ends there counts with this number."""
 
 
 def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
-    """Item x model: of all models but one."""
+    """Return the losses of all models but one, item x model."""
     others = {name: b.losses.ravel() for name, b in benches.items() if name != left_out}
     return benches[left_out].questions().assign(**others)
 
 
 def unlike(bench: Bench) -> dict[str, Bench]:
-    """Models that no cohort tells of."""
+    """Return models that the cohort does not predict."""
     losses = bench.losses
     turned = np.roll(losses.ravel(), losses.size // 2 + 17).reshape(losses.shape)
     kinds = {"turned": turned, "inverted": 1 - losses, "constant": np.ones_like(losses)}
-    return {name: replace(bench, losses=found, name=name) for name, found in kinds.items()}
+    return {name: replace(bench, losses=changed, name=name) for name, changed in kinds.items()}
 
 
 def journals(

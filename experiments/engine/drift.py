@@ -1,13 +1,13 @@
-"""Audits of models that stay as they are, which must not stall, and of some that change.
+"""Audits of models that change during the audit, and of models that do not, which must not stall.
 
-Six kinds of pools, a loss told for every item by hand: *one* rate, *eight* groups, *rare* losses,
-*graded* losses in [0, 1], and with features by which losses are foreseen *foreseen* and *groups
-foreseen*. A model stays as it is, or gets worse: *sudden* after SINCE calls, *late* after all but
-a quarter of what the audit takes without, *slow* by equal steps over as many calls as it takes,
-*part* in one group or quarter alone, *periodic* in every other block of BLOCK calls.
+There are six kinds of pools: *one* rate, *eight* groups, *rare* losses, *graded* losses in [0, 1],
+and with informative features *foreseen* and *groups foreseen*. The model does not change ("none"),
+or its losses get likelier: *sudden* after SINCE calls, *late* after three quarters of the calls of
+an audit without drift, *slow* in equal steps over these calls, *part* in one group alone,
+*periodic* in every other block of BLOCK calls.
 
 Prints how audits ended, after how many calls, and the calls made after every interval was narrow
-enough: where a model stays as it is, those are a stall.
+enough. If the model does not change, these calls are a stall.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from ..program import options, save_table, show
 
 ITEMS, MOST = 2_000, 1_200
 SINCE, BLOCK, WORSE = 100, 40, 0.4
-"""Calls before a sudden change; calls of a block; how much likelier a loss gets."""
+"""Calls before a sudden change; calls of a block; rise of the probability of a loss."""
 GROUPS = 8
 DRIFTS = "none", "sudden", "late", "slow", "part", "periodic"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A pool: groups that are targets, features, the mean loss, whether losses are graded."""
+    """A pool: whether it has groups and features, its mean loss, and whether losses are graded."""
 
     half_width: float
     groups: bool = False
@@ -51,7 +51,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Model:
-    """How likely each item is to be lost, (n,), and the chance that decides it, (n,)."""
+    """The probability of a loss of each item (n,), and the ``chance`` (n,) that decides it."""
 
     likely: Floats
     chance: Floats
@@ -59,26 +59,23 @@ class Model:
     graded: bool
 
     def loss(self, item: int, call: int, drift: str, usual: int) -> float:
-        """Of an item that is the audit's ``call``; ``usual``: calls of an audit without drift."""
-        worse = (
-            WORSE
-            * {
-                "none": 0.0,
-                "sudden": float(call >= SINCE),
-                "late": float(call >= 0.75 * usual),
-                "slow": min(call / usual, 1.0),
-                "part": float(call >= SINCE and self.group[item] == 0),
-                "periodic": float(call // BLOCK % 2),
-            }[drift]
-        )
-        likely = min(self.likely[item] + worse, 1.0)
+        """Return the loss of an item in this call; ``usual``: calls of an audit without drift."""
+        share = {
+            "none": 0.0,
+            "sudden": float(call >= SINCE),
+            "late": float(call >= 0.75 * usual),
+            "slow": min(call / usual, 1.0),
+            "part": float(call >= SINCE and self.group[item] == 0),
+            "periodic": float(call // BLOCK % 2),
+        }
+        likely = min(self.likely[item] + WORSE * share[drift], 1.0)
         if self.graded:
             return float(np.clip(likely + 0.2 * (self.chance[item] - 0.5), 0, 1))
         return float(self.chance[item] < likely)
 
 
-def made(kind: Kind, seed: int) -> tuple[Pool, Model]:
-    """A pool and a model, whose losses depend on the first of two features."""
+def pool_and_model(kind: Kind, seed: int) -> tuple[Pool, Model]:
+    """Return a pool, and a model whose losses depend on the first of two features."""
     rng = np.random.default_rng([seed, 5])
     features = rng.normal(size=(ITEMS, 2))
     group = rng.integers(GROUPS, size=ITEMS)
@@ -89,8 +86,8 @@ def made(kind: Kind, seed: int) -> tuple[Pool, Model]:
 
 
 def ended(kind: Kind, drift: str, usual: int, seed: int) -> dict[str, object]:
-    """How one audit ended: a word, its calls, and those after all intervals were narrow."""
-    pool, model = made(kind, seed)
+    """Return how one audit ended, its calls, and those after all intervals were narrow enough."""
+    pool, model = pool_and_model(kind, seed)
     targets = ["overall", "group:g"] if kind.groups else ["overall"]
     audit = Audit(pool, half_width=kind.half_width, targets=targets, seed=seed, budget=MOST)
     calls, narrow = 0, 0
@@ -102,21 +99,21 @@ def ended(kind: Kind, drift: str, usual: int, seed: int) -> dict[str, object]:
             widths = audit.belief.certifying.sequences.half_width
             if not narrow and (widths <= kind.half_width).all():
                 narrow = calls
-        told = audit.result().targets
-    end = "certified" if told["certified"].all() else "open"
-    end = "invalidated" if told["invalidated"].any() else end
+        table = audit.result().targets
+    end = "certified" if table["certified"].all() else "open"
+    end = "invalidated" if table["invalidated"].any() else end
     return {"end": end, "calls": calls, "after": calls - narrow if narrow else 0}
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row per kind and drift: how many ended how, mean calls, and the most after all was
-    narrow."""
+    """Return a row per kind and drift: counts of ends, mean calls, and the longest stall."""
     rows = []
-    for (kind, drift), mine in runs.groupby(["kind", "drift"], sort=False):
-        ends = mine["end"].value_counts()
+    for (kind, drift), group in runs.groupby(["kind", "drift"], sort=False):
+        ends = group["end"].value_counts()
         row = {"": kind, "drift": drift}
         row |= {end: int(ends.get(end, 0)) for end in ("certified", "invalidated", "open")}
-        rows.append(row | {"calls": round(mine["calls"].mean()), "most after": mine["after"].max()})
+        calls, after = round(group["calls"].mean()), group["after"].max()
+        rows.append(row | {"calls": calls, "most after": after})
     return pd.DataFrame(rows)
 
 
@@ -128,9 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for seed in range(chosen.seeds):
             usual = 1
             for drift in DRIFTS:
-                found = ended(KINDS[name], drift, usual, seed)
-                usual = int(str(found["calls"])) if drift == "none" else usual
-                rows.append({"kind": name, "drift": drift, "seed": seed, **found})
+                run = ended(KINDS[name], drift, usual, seed)
+                usual = int(str(run["calls"])) if drift == "none" else usual
+                rows.append({"kind": name, "drift": drift, "seed": seed, **run})
     save_table(rows, chosen.out / "drift.csv")
     show(summary(pd.DataFrame(rows)))
 

@@ -1,13 +1,14 @@
-"""Whether what a stopped audit says it still takes holds the truth, and how wide that range is.
+"""Coverage and width of the forecast of further calls (``certify.further``).
 
-Five kinds of audits of recorded answers: *several* targets of one call, *digits* and *proxies*
-(real mistakes of real models, ``experiments.engine.digits``), *sides* of five concepts asked one by
-one, and *rare* mistakes, one of a hundred. Each is audited to its end, and again with a budget of a
-part of those calls, drawn evenly from .15 to .9; that one says its range and goes on to its end.
+There are five kinds of audits of recorded answers: *several* targets per call, *digits* and
+*proxies* (real errors of real models, ``experiments.engine.digits``), *sides* of five concepts, one
+question per call, and *rare* errors, one in a hundred. Each audit runs to its end. Then it runs
+again with a budget of a random share of those calls, .15 to .9, forecasts the rest, and is resumed
+to its end.
 
-Prints a row per kind, and what the formula of before said, as a multiple of the truth: it took the
-half-width to fall with the square root of the draws. Seeds below 100 are those that ``further``'s
-constants were chosen on.
+Prints a row per kind, and the forecast of an earlier formula as a multiple of the truth: it took
+the half-width to fall with the square root of the draws. The constants of ``further`` were chosen
+on seeds below 100.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,51 +28,52 @@ from ..vtt.label_sets import isic
 from .digits import RecordedRelation, proxy_bench, severity_bench
 
 EARLIEST, LATEST = 0.15, 0.9
-"""Parts of the calls after which audits are stopped."""
-Made = tuple[QuestionSpace, Recorded, dict[str, Any]]
+"""Least and largest share of the calls after which audits are stopped."""
+Kind = tuple[QuestionSpace, Recorded, dict[str, Any]]
+"""A space, a model, and the options of its audits."""
 
 
-def several(seed: int) -> Made:
-    """200 images, three concepts that a call answers all, six changes, each worse than the last."""
+def several(seed: int) -> Kind:
+    """Return 200 images, three concepts per call, and six changes of increasing difficulty."""
     rng = np.random.default_rng([seed, 1])
     truth = rng.random((200, 3)) < (0.3, 0.5, 0.7)
-    given = {"targets": ["overall", "relations", "concepts"], "half_width": 0.1}
-    return *_recorded(_labelled(truth), truth, np.linspace(0.03, 0.35, 6), rng), given
+    options = {"targets": ["overall", "relations", "concepts"], "half_width": 0.1}
+    return *_recorded(_labelled(truth), truth, np.linspace(0.03, 0.35, 6), rng), options
 
 
-def digits(seed: int) -> Made:
-    """digits-severity: 600 digits under 50 changes."""
+def digits(seed: int) -> Kind:
+    """Return digits-severity: 600 digits under 50 changes."""
     bench = severity_bench()
     return bench.space(), bench.model(), {"targets": ["overall"], "half_width": 0.05}
 
 
-def proxies(seed: int) -> Made:
-    """digits-proxy, and what cheaper models answered."""
+def proxies(seed: int) -> Kind:
+    """Return digits-proxy, with the answers of cheaper models."""
     bench = proxy_bench()
-    given = {"targets": ["overall"], "half_width": 0.05, "proxies": bench.proxy_answers()}
-    return bench.space(), bench.model(), given
+    options = {"targets": ["overall"], "half_width": 0.05, "proxies": bench.proxy_answers()}
+    return bench.space(), bench.model(), options
 
 
-def sides(seed: int) -> Made:
-    """Misses and false alarms of five concepts, three of them seldom present."""
+def sides(seed: int) -> Kind:
+    """Return misses and false alarms of five concepts, three of them rare."""
     dataset = isic(samples=1000)
     rows, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
     truth = dataset.truth(rows[:, None], columns[None, :]) == 1
     rng = np.random.default_rng([seed, 2])
-    given = {"targets": ["concepts"], "half_width": 0.1, "surrogate": False}
-    return *_recorded(dataset, truth, np.array([0.15]), rng, "one"), given
+    options = {"targets": ["concepts"], "half_width": 0.1, "surrogate": False}
+    return *_recorded(dataset, truth, np.array([0.15]), rng, "one"), options
 
 
-def rare(seed: int) -> Made:
-    """One concept, four changes: one of a hundred answers is wrong."""
+def rare(seed: int) -> Kind:
+    """Return one concept and four changes; one of a hundred answers is wrong."""
     rng = np.random.default_rng([seed, 3])
     truth = rng.random((800, 1)) < 0.5
-    given = {"targets": ["overall", "relations"], "half_width": 0.03, "surrogate": False}
-    return *_recorded(_labelled(truth), truth, np.full(4, 0.01), rng), given
+    options = {"targets": ["overall", "relations"], "half_width": 0.03, "surrogate": False}
+    return *_recorded(_labelled(truth), truth, np.full(4, 0.01), rng), options
 
 
-KINDS: dict[str, Callable[[int], Made]] = {
-    made.__name__: made for made in (several, digits, proxies, sides, rare)
+KINDS: dict[str, Callable[[int], Kind]] = {
+    kind.__name__: kind for kind in (several, digits, proxies, sides, rare)
 }
 
 
@@ -82,12 +84,12 @@ def _labelled(truth: Bools) -> Any:
 def _recorded(
     dataset: Any, truth: Bools, rates: Floats, rng: np.random.Generator, per_call: CallMode = "all"
 ) -> tuple[QuestionSpace, Recorded]:
-    """Changes, and a model that errs under each at its rate."""
+    """Return a space of changes, and a model that is wrong under each at its rate."""
     samples, count = truth.shape
     names = [f"change {k}" for k in range(len(rates))]
     wrong = rng.random((samples, len(rates), count)) < rates[:, None]
-    said = (truth[:, None] ^ wrong).reshape(-1, count).astype(float)
-    table = pd.DataFrame(said, columns=list(dataset.concepts))
+    answers = (truth[:, None] ^ wrong).reshape(-1, count).astype(float)
+    table = pd.DataFrame(answers, columns=list(dataset.concepts))
     ids = [dataset.sample_id(k) for k in range(samples)]
     table.insert(0, "sample", np.repeat(ids, len(rates)))
     table.insert(1, "relation", names * samples)
@@ -97,39 +99,43 @@ def _recorded(
 
 
 def stopped(kind: str, seed: int) -> Row:
-    """One audit: the calls it still took when it was stopped, the range that it said (None: it
-    said that it cannot tell), and what the formula of before would have said."""
-    space, model, given = KINDS[kind](seed)
-    whole = Audit(space, model, seed=seed, journal=MemoryJournal(), **given).run()
-    part = np.random.default_rng([seed, 4]).uniform(EARLIEST, LATEST)
-    journal, budget = MemoryJournal(), round(part * whole.calls)
-    then = Audit(space, model, seed=seed, journal=journal, budget=budget, **given).run()
-    foretold = then.further
-    now = Audit(space, model, seed=seed, journal=journal, **given).run()
-    widest = float(then.targets["half_width"].max())
-    before = min(budget * ((widest / given["half_width"]) ** 2 - 1), space.size - budget)
+    """Stop one audit and resume it.
+
+    Returns:
+        The calls that it still took (``truth``), its forecast (None: unknown), and that of the
+        earlier formula (``before``).
+    """
+    space, model, options = KINDS[kind](seed)
+    whole = Audit(space, model, seed=seed, journal=MemoryJournal(), **options).run()
+    share = np.random.default_rng([seed, 4]).uniform(EARLIEST, LATEST)
+    journal, budget = MemoryJournal(), round(share * whole.calls)
+    first = Audit(space, model, seed=seed, journal=journal, budget=budget, **options).run()
+    forecast = first.further
+    resumed = Audit(space, model, seed=seed, journal=journal, **options).run()
+    widest = float(first.targets["half_width"].max())
+    before = min(budget * ((widest / options["half_width"]) ** 2 - 1), space.size - budget)
     return {
         "kind": kind,
         "seed": seed,
         "after": budget,
-        "truth": now.calls - budget,
-        "least": None if foretold is None else foretold.least,
-        "likely": None if foretold is None else foretold.likely,
-        "most": None if foretold is None else foretold.most,
-        "wide": foretold is not None and foretold.wide,
+        "truth": resumed.calls - budget,
+        "least": None if forecast is None else forecast.least,
+        "likely": None if forecast is None else forecast.likely,
+        "most": None if forecast is None else forecast.most,
+        "wide": forecast is not None and forecast.wide,
         "before": round(before),
     }
 
 
 def row(name: str, table: pd.DataFrame) -> Row:
-    """One line of what is printed."""
+    """Return a row of the printed table."""
     known = table[table["least"].notna()].astype({"least": float, "likely": float, "most": float})
     truth = known["truth"]
     held = (known["least"] <= truth) & (truth <= known["most"])
     return {
         "audits": name,
         "held": f"{int(held.sum())} of {len(known)}",
-        "not told": len(table) - len(known),
+        "unknown": len(table) - len(known),
         "between": int(known["wide"].sum()),
         "most / least": round(float((known["most"] / known["least"]).median()), 1),
         "likely / truth": _spread(known["likely"] / truth),
@@ -145,12 +151,12 @@ def _spread(values: "pd.Series[float]") -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     quick = {"kinds": ["several", "rare"], "seeds": 1}
     chosen = options(__doc__, arguments, quick=quick, seeds=8, first=100, kinds=KINDS)
-    found = []
+    tables = []
     for name in chosen.kinds:
         seeds = range(chosen.first, chosen.first + chosen.seeds)
-        found.append(pd.DataFrame([stopped(name, seed) for seed in seeds]))
-        show(row(name, found[-1]))
-    table = pd.concat(found)
+        tables.append(pd.DataFrame([stopped(name, seed) for seed in seeds]))
+        show(row(name, tables[-1]))
+    table = pd.concat(tables)
     save_table(table, chosen.out / "forecasts.csv")
     show(row("all", table))
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from adaptive_vtt.surrogates import QuestionGP
 from adaptive_vtt.surrogates.features import FOLLOW_UP_WIDTH
 from adaptive_vtt.surrogates.loss_mean import Losses
+from adaptive_vtt.surrogates.question_gp import _joined
 from adaptive_vtt.surrogates.unit_kernel import LOSSES, Tables, UnitKernel
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
@@ -188,7 +189,7 @@ def _of_all(bench: Bench, questions: Any) -> Losses:
 def _shared_shift(gp: QuestionGP, asked: Any) -> Tensor:
     """(m,): what is predicted where concepts c and d share B[c, d], the correlation of their
     residuals cut to RANK, a half of it at most, beside 1 for the same concept."""
-    units, judged = gp._units, gp._judged
+    units, judged = gp._units, _joined(gp._parts)[1]
     assert units is not None
     residual, _ = gp._chosen.residuals(judged, 0, len(units))
     together = torch.corrcoef(residual.mT).nan_to_num(0)

@@ -1,15 +1,16 @@
-"""Audits that ask by price: what a certificate costs with and without, and whether it still holds.
+"""Audits that draw by price: the cost of a certificate with and without prices, and coverage.
 
-Calls of a pool differ 10-fold in price, which goes by their images' pixels. The model errs on coins
-of each image's own rate; answers come from memory.
+The prices of a pool's calls differ by a factor of ten and follow from the pixels of their images.
+The model is wrong on each image with a rate of its own; answers come from memory.
 
-money: the same certificate with ``by_price`` and without. Half of the calls cost ten times what the
-others do ("halves"), one in ten does ("few"), or prices go from 1 to 10 evenly ("spread"), and tell
-nothing of the needs; each of two relations is a target, too ("targets"); dear calls are those that
-nobody foresees ("together"), or cheap ones are ("against").
+money: the cost of the same certificate with and without ``by_price``. Half of the calls cost ten
+times as much as the others ("halves"), or one in ten does ("few"), or prices run from 1 to 10
+("spread"). In these pools prices do not depend on the needs. In "targets" each of two relations is
+a target, too. In "together" the expensive calls are the unpredictable ones, in "against" the cheap
+ones.
 
-coverage: small audits by price, of a server that bills whatever it likes; an interval misses if it
-ever leaves the truth out.
+coverage: small audits by price, of a server that bills any amount. An interval misses if it ever
+excludes the truth.
 """
 
 from collections.abc import Sequence
@@ -31,14 +32,18 @@ SIZES = np.arange(1, 11)
 """Prices of a call in turn, and rows of its image."""
 WIDTH = 16
 PER_PIXEL = 0.001 / WIDTH
-"""Of money: a call about an image of one row costs 0.001."""
-ERRS = 0.3
-"""Mean rate of errors in every pool."""
+"""Price of a pixel: a call about an image of one row costs 0.001."""
+ERROR = 0.3
+"""Mean error rate of every pool."""
 
 
 class Billed(ModelDefaults):
-    """Errs where ``wrong`` says so, by sample id and relation; a call costs what its image's rows
-    do, or what ``bill`` makes of that."""
+    """Model that bills by the rows of an image.
+
+    Args:
+        wrong: (sample id, relation) -> whether the answer is wrong.
+        lies: Seed of bills that depend on the loss as far as they can; None: bills are right.
+    """
 
     answers: CallMode = "one"
     name = "billed"
@@ -50,21 +55,21 @@ class Billed(ModelDefaults):
         self._rng = None if lies is None else np.random.default_rng(lies)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._said(prompt) for prompt in prompts]
+        return [self._answer(prompt) for prompt in prompts]
 
-    def _said(self, prompt: Prompt) -> Answer:
+    def _answer(self, prompt: Prompt) -> Answer:
         image = prompt.image
         if image is None:
             raise ValueError("expected prompts with images, got one without")
         wrong = self.wrong[prompt.sample_id, prompt.relation]
         cost = image.shape[0] * WIDTH * PER_PIXEL
-        if self._rng is not None:  # a bill that goes with what was lost, as far as it can
+        if self._rng is not None:  # a bill that depends on the loss as far as it can
             cost *= 10.0 ** self._rng.uniform(-4, 0) if not wrong else 1000.0
         return Answer((0.0 if wrong else 1.0,), cost)
 
 
 def space_of(pool: str, samples: int) -> tuple[QuestionSpace, Floats]:
-    """A pool's questions, and each image's rate of errors (n,)."""
+    """Return a pool's questions, and the error rate of each image (n,)."""
     place = np.arange(samples) % len(SIZES)
     half = len(SIZES) / 2
     rows = SIZES[place]
@@ -72,24 +77,22 @@ def space_of(pool: str, samples: int) -> tuple[QuestionSpace, Floats]:
         rows = np.where(place < half, 1, 10)
     elif pool == "few":
         rows = np.where(place == 0, 10, 1)
-    rates = np.full(samples, ERRS)
+    rates = np.full(samples, ERROR)
     if pool == "together":
-        rates = np.where(place >= half, 2 * ERRS - 0.05, 0.05)
+        rates = np.where(place >= half, 2 * ERROR - 0.05, 0.05)
     elif pool == "against":
-        rates = np.where(place < half, 2 * ERRS - 0.05, 0.05)
+        rates = np.where(place < half, 2 * ERROR - 0.05, 0.05)
     images = [np.full((int(r), WIDTH, 3), 7, np.uint8) for r in rows]
     metadata = pd.DataFrame({"rows": rows})
     labels = pd.DataFrame({"there": np.ones(samples, int)}, index=[f"s{k}" for k in range(samples)])
     features = np.column_stack([rows / 10.0, np.ones(samples)])
     dataset = from_table(images, labels, features=features, metadata=metadata, name=pool)
-    relations = [
-        RecordedRelation(name) for name in (("one", "two") if pool == "targets" else ("one",))
-    ]
-    return QuestionSpace(dataset, relations), rates
+    names = ("one", "two") if pool == "targets" else ("one",)
+    return QuestionSpace(dataset, [RecordedRelation(name) for name in names]), rates
 
 
 def wrong_of(space: QuestionSpace, rates: Floats, seed: int) -> dict[tuple[str, str], bool]:
-    """A coin of its rate for every image and relation."""
+    """Return which answers are wrong, drawn with the rate of each image, by relation."""
     rng = np.random.default_rng(seed)
     names = [v.relation.name for v in space.variants]
     coins = rng.random((len(rates), len(names))) < rates[:, None]
@@ -104,9 +107,11 @@ def wrong_of(space: QuestionSpace, rates: Floats, seed: int) -> dict[tuple[str, 
 
 
 def least(space: QuestionSpace, rates: Floats) -> float:
-    """The smallest share of the cost that any proposal of one price per call could leave, without a
-    exploration: (mean of root price)^2 / mean price, by Cauchy and Schwarz; NaN where prices and
-    rates of errors go together."""
+    """Return the least share of the cost that any proposal without exploration can reach.
+
+    It is (mean of root price)^2 / mean price, by Cauchy and Schwarz, or NaN if error rates depend
+    on prices.
+    """
     if np.ptp(rates) > 0:
         return float("nan")
     price = space.dataset.pixels(np.arange(len(rates)))
@@ -114,24 +119,25 @@ def least(space: QuestionSpace, rates: Floats) -> float:
 
 
 def money(seeds: int, samples: int, half_width: float, pools: Sequence[str] = POOLS) -> list[Row]:
-    found = []
+    """Return a row per pool: mean cost and calls with and without prices, and their ratio."""
+    rows = []
     for pool in pools:
         space, rates = space_of(pool, samples)
         pairs = [_pair(space, rates, seed, half_width, pool) for seed in range(seeds)]
         runs = pd.DataFrame(pairs)
         runs.insert(2, "share", runs["cost by price"] / runs["cost without"])
-        told_of = {"pool": pool, "audits": seeds, "least": least(space, rates)}
-        found.append(told_of | {"standard error": runs["share"].sem(), **runs.mean()})
-        show(found[-1])
-    return found
+        row = {"pool": pool, "audits": seeds, "least": least(space, rates)}
+        rows.append(row | {"standard error": runs["share"].sem(), **runs.mean()})
+        show(rows[-1])
+    return rows
 
 
 def _pair(space: QuestionSpace, rates: Floats, seed: int, half_width: float, pool: str) -> Row:
-    """Cost and calls without prices, and by them."""
+    """Return cost and calls of an audit without prices, and of one by price."""
     wrong = wrong_of(space, rates, seed)
     targets = ["overall", "relations"] if pool == "targets" else ["overall"]
-    found: Row = {}
-    for by_price, how in ((False, "without"), (True, "by price")):
+    row: Row = {}
+    for by_price, way in ((False, "without"), (True, "by price")):
         audit = Audit(
             space,
             Billed(wrong),
@@ -147,8 +153,8 @@ def _pair(space: QuestionSpace, rates: Floats, seed: int, half_width: float, poo
         result = audit.run()
         if not result.targets["certified"].all():
             raise RuntimeError(f"expected all targets to be certified, got {result.reason}")
-        found |= {f"cost {how}": audit.cost, f"calls {how}": len(audit.journal.calls())}
-    return found
+        row |= {f"cost {way}": audit.cost, f"calls {way}": len(audit.journal.calls())}
+    return row
 
 
 # -- coverage ---------------------------------------------------------------------------------
@@ -157,18 +163,18 @@ def _pair(space: QuestionSpace, rates: Floats, seed: int, half_width: float, poo
 def coverage(
     audits: int, samples: int = 120, budget: int = 60, bills: Sequence[bool] = (False, True)
 ) -> list[Row]:
-    """How many audits of coins an interval ever left the truth out of, at confidence 0.8; with
-    right bills and with those that lie."""
-    found = []
+    """Return a row per kind of bills: audits at confidence 0.8, those that ever missed, allowed."""
+    rows = []
     for lies in bills:
         missed = sum(_missed(seed, samples, lies, budget) for seed in range(audits))
-        found.append({"bills": "lies" if lies else "right", "audits": audits, "missed": missed})
-        found[-1]["allowed"] = round(0.2 * audits)
-        show(found[-1])
-    return found
+        rows.append({"bills": "lies" if lies else "right", "audits": audits, "missed": missed})
+        rows[-1]["allowed"] = round(0.2 * audits)
+        show(rows[-1])
+    return rows
 
 
 def _missed(seed: int, samples: int, lies: bool, budget: int) -> bool:
+    """Return whether the interval of one audit ever excludes the truth."""
     space, rates = space_of("together", samples)
     wrong = wrong_of(space, rates, seed)
     truth = np.array([np.mean(list(wrong.values()))])

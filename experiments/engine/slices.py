@@ -1,16 +1,16 @@
-"""Planted slices: are they found, what is found beside them, and what does certifying them take?
+"""Discovery and certification of planted slices.
 
-Three worlds of recorded answers. *digits*: scikit-learn's digits under four relations; sevens fail
-where they are turned. *phantom*: endoscopy frames with polyps, under three lights; flat polyps of
-5-10 mm fail under red light. *nothing*: the digits, all failing alike. Elsewhere six of a hundred
-questions fail by chance, and under one relation half as many again, as in life. Audits certify the
-overall label error and every relation, and look for three slices. Predictions are left out
-(surrogate = false): an audit then takes some four seconds.
+There are three worlds of recorded answers. *digits*: scikit-learn's digits under four relations;
+sevens fail where they are turned. *phantom*: endoscopy frames with polyps under three lights; flat
+polyps of 5-10 mm fail under red light. *nothing*: the digits without a planted slice. All other
+questions fail by chance, six in a hundred, and half as often again under one relation. Audits
+certify the overall label error and every relation, and look for three slices. They predict nothing
+(surrogate = false), so an audit takes some four seconds.
 
-Prints a row per world, and after every ten audits what it comes to so far. *found*: audits in which
-a slice shares at least half of what it or the planted one has; *false*: slices that fail no more
-often than all questions do; *held*: slices whose interval held the true rate at every moment.
-*found at* and *certified after*: median calls, the latter counted from where the slice was found.
+Prints a row per world, and the figures so far after every ten audits. *found*: audits in which the
+intersection of a slice with the planted one is at least half of their union; *false*: slices that
+fail no more often than all questions; *held*: slices whose interval held the true rate at every
+moment. *found at* and *certified after*: median calls, the latter after the discovery.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,20 +35,20 @@ from ..program import options, save_table, show
 from .digits import CONCEPT, RecordedRelation
 
 ERROR, PLANTED = 0.06, 0.6
-"""Chances to fail, elsewhere and in the planted slice."""
+"""Failure rates of other questions, and of the planted slice."""
 HARDER = 1.5
-"""The relation that is harder than the others fails so much more often."""
-TOLD = 0.5
-"""A slice with this share of what it or the planted one has in common with it is that one."""
+"""Factor of the failure rate under the hardest relation."""
+SAME = 0.5
+"""Least intersection over union at which a slice counts as the planted one."""
 DIGITS, FRAMES = 600, 600
 TARGETS = ["overall", "relations"]
-TELL = 10
-"""Audits after which the figures so far are printed."""
+PRINTED_EVERY = 10
+"""Number of audits after which the figures so far are printed."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A space, a model, and, by question number, every ``loss`` and what is ``planted`` (n,)."""
+    """A space, a model, the ``loss`` (n,) of each question, and which are ``planted`` (n,)."""
 
     space: QuestionSpace
     model: Recorded
@@ -58,8 +58,15 @@ class World:
 
 @dataclass(frozen=True)
 class Slice:
-    """One that an audit found: the draw, its true rate over that of all, how much it shares with
-    the planted one, calls until it was certified (None: it was not), whether its interval held."""
+    """A slice that an audit discovered.
+
+    Attributes:
+        since: Draw of the discovery.
+        lift: Its true failure rate over that of all questions.
+        shared: Intersection over union with the planted slice.
+        calls: Calls until it was certified; None: it was not.
+        held: True if its interval held the true rate at every moment.
+    """
 
     since: int
     lift: float
@@ -69,7 +76,7 @@ class Slice:
 
 
 def digits(seed: int, *, plant: bool = True) -> World:
-    """Sevens fail where they are turned, if that is planted."""
+    """Return the world of digits; with ``plant``, sevens fail where they are turned."""
     from sklearn.datasets import load_digits
 
     rng = np.random.default_rng(seed)
@@ -88,7 +95,7 @@ def digits(seed: int, *, plant: bool = True) -> World:
 
 
 def phantoms(seed: int) -> World:
-    """Flat polyps of 5-10 mm fail under red light."""
+    """Return the world of frames, in which flat polyps of 5-10 mm fail under red light."""
     rng = np.random.default_rng(seed)
     frames = phantom_frames(FRAMES, size=64, seed=seed, polyps="always")
     metadata = pd.DataFrame({c: frames.metadata_values(c) for c in frames.metadata_columns})
@@ -107,7 +114,7 @@ def _world(
     harder: bool,
     features: Floats | None = None,
 ) -> World:
-    """``planted`` samples x relations."""
+    """Return a world whose questions ``planted`` (samples x relations) fail often."""
     samples, variants = planted.shape
     factor = np.ones(variants)
     factor[-1] = HARDER if harder else 1
@@ -137,9 +144,9 @@ WORLDS: dict[str, Callable[[int], World]] = {
 def audited(
     world: World, seed: int, half_width: float, budget: int, **options: object
 ) -> list[Slice]:
-    """The slices that one audit found."""
+    """Return the slices that one audit discovered."""
     journal = MemoryJournal()
-    chosen: dict[str, object] = {"discover": 3, "surrogate": False, "targets": TARGETS} | options
+    options = {"discover": 3, "surrogate": False, "targets": TARGETS} | options
     Audit(
         world.space,
         world.model,
@@ -147,7 +154,7 @@ def audited(
         budget=budget,
         seed=seed,
         journal=journal,
-        **chosen,  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
     ).run()
     certificate = read_facts(journal.facts()).certificate
     if certificate is None or not certificate.slices:
@@ -161,6 +168,7 @@ def audited(
 
 
 def _judged(world: World, found: SliceFacts, track: Track, certificate: CertificateFacts) -> Slice:
+    """Compare a discovered slice with the planted one and with the truth."""
     target = target_of(OfSlice(found.name), found.masks)
     inside = members(world.space, [target], np.arange(len(world.loss)))[0]
     rate = float(world.loss[inside].mean())
@@ -173,21 +181,21 @@ def _judged(world: World, found: SliceFacts, track: Track, certificate: Certific
 
 
 def row(name: str, audits: Sequence[Sequence[Slice]]) -> dict[str, object]:
-    """One line of the table."""
-    every = [one for found in audits for one in found]
-    hits = [max(found, key=lambda one: one.shared) for found in audits if found]
-    hits = [one for one in hits if one.shared >= TOLD]
-    done = [one.calls for one in hits if one.calls is not None]
+    """Return the row of a world, given the slices of each audit."""
+    slices = [slice_ for of_audit in audits for slice_ in of_audit]
+    nearest = [max(of_audit, key=lambda s: s.shared) for of_audit in audits if of_audit]
+    hits = [slice_ for slice_ in nearest if slice_.shared >= SAME]
+    certified = [slice_.calls for slice_ in hits if slice_.calls is not None]
     return {
         "world": name,
         "found": f"{len(hits)} of {len(audits)}",
-        "slices in all": len(every),
-        "false": sum(one.lift <= 1 for one in every),
-        "audits with a false one": sum(any(o.lift <= 1 for o in found) for found in audits),
-        "held": f"{sum(one.held for one in every)} of {len(every)}",
-        "found at": _median([one.since for one in hits]),
-        "certified": f"{len(done)} of {len(hits)}",
-        "certified after": _median(done),
+        "slices in all": len(slices),
+        "false": sum(slice_.lift <= 1 for slice_ in slices),
+        "audits with a false one": sum(any(s.lift <= 1 for s in of_audit) for of_audit in audits),
+        "held": f"{sum(slice_.held for slice_ in slices)} of {len(slices)}",
+        "found at": _median([slice_.since for slice_ in hits]),
+        "certified": f"{len(certified)} of {len(hits)}",
+        "certified after": _median(certified),
     }
 
 
@@ -210,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         audits: list[list[Slice]] = []
         for seed in range(chosen.seeds):
             audits.append(audited(WORLDS[name](seed), seed, chosen.half_width, chosen.budget))
-            if len(audits) % TELL == 0:
+            if len(audits) % PRINTED_EVERY == 0:
                 show(row(name, audits))
         rows.append(row(name, audits))
     save_table(rows, chosen.out / "slices.csv")

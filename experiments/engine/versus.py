@@ -1,13 +1,13 @@
-"""Two models compared on digits-severity: calls of both until it is known which one errs less.
+"""Calls of both models until it is decided which of two models is wrong less often.
 
-Model A is digits-severity's MLP, model B the same trained with a weight decay of .15: it is wrong
-less often by .034, and the two disagree on 8 % of all questions. Every run asks through the
-engine's own Selector; only the journal is left out. "covered" counts runs in which the interval
-of the difference held the truth at every moment.
+Model A is the MLP of digits-severity. Model B is trained with a weight decay of .15; it is wrong
+less often by .034, and the two disagree on 8 % of all questions. Every run uses the engine's
+Selector without a journal. "covered" counts runs in which the interval of the difference held the
+truth at every moment.
 
-``--only coverage``: how often comparisons err, on simulated pools (``versus_coverage``).
-``--only moments``: the same with question GPs and these two models, up to a number of calls.
-``--only apart``, an audit of each model, takes many minutes a run.
+``--only coverage``: coverage of comparisons on simulated pools (``versus_coverage``).
+``--only moments``: coverage with question GPs and these two models, up to a number of calls.
+``--only apart``: a separate audit of each model, which takes many minutes a run.
 """
 
 import time
@@ -36,18 +36,27 @@ ALPHA = 0.05
 DECAY = 0.15
 """Weight decay of model B, 1,500 times that of model A."""
 NON_INFERIOR = -0.02
-"""Model B may err more often by this much."""
+"""Difference of error rates down to which model B counts as not inferior."""
 EARLIER = 400
-"""Questions of model A's earlier audit."""
+"""Number of questions of model A's earlier audit."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """``way``: "paired", "apart" (an audit of each, in turns), "known" (A is, everywhere) or
-    "condition" (A is, on EARLIER questions). ``adaptive``: with predictions and the proposal by
-    needs, else uniform. Ends once the difference surely lies above ``limit``, or surely does not:
-    by the interval where ``limit`` is 0, else by a claim (``Comparison.at_least``) or, of two
-    audits, by their intervals. ``go_on``: then goes on until ``most`` calls are made."""
+    """One comparison.
+
+    It ends once it is decided whether the difference lies above ``limit``: by the interval if
+    ``limit`` is 0 or each model has its own audit, else by a claim (``Comparison.at_least``).
+
+    Attributes:
+        way: "paired", "apart" (an audit of each, in turns), "known" (all answers of A are known)
+            or "condition" (A's answers to EARLIER questions are known).
+        adaptive: True for predictions and a proposal by needs, False for uniform draws.
+        limit: Difference of error rates that is decided against.
+        seed: Its seed.
+        most: Most calls.
+        go_on: True to continue after the decision until ``most`` calls are made.
+    """
 
     way: str
     adaptive: bool
@@ -64,12 +73,12 @@ class Task:
 
 @cache
 def benches() -> tuple[digits.Bench, digits.Bench]:
-    """Model A's answers and model B's to the same pictures."""
+    """Return the benches of models A and B, with answers to the same pictures."""
     return digits.severity_bench(), digits.severity_bench(decay=DECAY)
 
 
 class Half:
-    """One of the audits that a task drives."""
+    """One of the one or two audits of a task."""
 
     def __init__(self, task: Task, way: str, compare: Comparison | None, alpha: float) -> None:
         bench_a, bench_b = benches()
@@ -93,12 +102,12 @@ class Half:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval."""
+        """Lower and upper end of the interval."""
         sequences = self.selector.belief.certifying.sequences
         return float(sequences.lower[0]), float(sequences.upper[0])
 
     def step(self) -> int:
-        """Asks one question; how many calls that took."""
+        """Ask one question. Return how many calls it took."""
         draw = self.selector.draw(1)
         if draw is None:
             return 0
@@ -109,19 +118,19 @@ class Half:
         return 1
 
     def _learnt(self, question: int) -> Observation:
-        told = [
-            {"loss": float(b.losses.flat[question]), "margin": float(b.margins.flat[question])}
-            for b in benches()
-        ]
+        a, b = (
+            {"loss": float(m.losses.flat[question]), "margin": float(m.margins.flat[question])}
+            for m in benches()
+        )
         if self.way == "paired":
-            y = difference(told[0]["loss"], told[1]["loss"])
-            return Observation(question, 1, y, details=dict(zip("ab", told, strict=True)))
-        mine = told[0] if self.way == "a" else told[1]
-        return Observation(question, 1, mine["loss"], margin=mine["margin"])
+            y = difference(a["loss"], b["loss"])
+            return Observation(question, 1, y, details={"a": a, "b": b})
+        own = a if self.way == "a" else b
+        return Observation(question, 1, own["loss"], margin=own["margin"])
 
 
 def run(task: Task) -> Row:
-    """Asks until it is decided, or ``most`` calls were made."""
+    """Ask until the task is decided, or ``most`` calls are made."""
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
     while calls < task.most and (decided == "open" or task.go_on):
@@ -133,16 +142,16 @@ def run(task: Task) -> Row:
         held &= lower - 1e-9 <= truth <= upper + 1e-9
         if decided == "open":
             decided = _decided(task, halves, lower, upper)
-    took = 1000 * (time.perf_counter() - start) / calls
-    found = {"comparison": task.name, "calls": calls, "decided": decided != "open"}
-    return {**found, "covered": held, "ms per call": took}
+    milliseconds = 1000 * (time.perf_counter() - start) / calls
+    row = {"comparison": task.name, "calls": calls, "decided": decided != "open"}
+    return {**row, "covered": held, "ms per call": milliseconds}
 
 
 def _decided(task: Task, halves: list[Half], lower: float, upper: float) -> str:
     certifier = halves[0].selector.belief.certifying
     if certifier.decisions is not None and certifier.rules.compare is not None:
-        (found,) = certifier.rules.compare.claimed(certifier.decisions)
-        return {"holds": "above", "fails": "below"}.get(found, "open")
+        (verdict,) = certifier.rules.compare.claimed(certifier.decisions)
+        return {"holds": "above", "fails": "below"}.get(verdict, "open")
     return "above" if lower > task.limit else "below" if upper < task.limit else "open"
 
 
@@ -157,7 +166,7 @@ def _halves(task: Task) -> list[Half]:
 
 
 def _difference(task: Task, halves: list[Half]) -> tuple[float, float]:
-    """The interval of R_A - R_B."""
+    """Return the interval of R_A - R_B."""
     if task.way == "apart":
         (low_a, high_a), (low_b, high_b) = (half.ends for half in halves)
         return low_a - high_b, high_a - low_b
@@ -173,7 +182,7 @@ def _true() -> float:
 
 
 def _earlier(task: Task, questions: int) -> Indices:
-    """What model A was asked before."""
+    """Return the questions of model A's earlier audit."""
     rng = np.random.default_rng([task.seed, 11])
     return np.sort(rng.choice(questions, EARLIER, replace=False))
 
@@ -196,35 +205,42 @@ def _known(earlier: Indices, sample: Indices, variant: Indices, concept: Indices
 
 
 def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
-    """The rows of every table, ``seeds`` of each, from seed ``first`` on."""
-    goals = {"sign": 0.0, "non-inferior": NON_INFERIOR}
-    wanted = {
-        name: [("paired", True, limit, 16_000), ("paired", False, limit, 16_000)]
-        for name, limit in goals.items()
+    """Return the tasks of every table, with ``seeds`` seeds from ``first`` on."""
+    limits = (0.0, NON_INFERIOR)
+    # way, adaptive, limit, most calls
+    kinds = {
+        "sign": [("paired", True, 0.0, 16_000), ("paired", False, 0.0, 16_000)],
+        "non-inferior": [
+            ("paired", True, NON_INFERIOR, 16_000),
+            ("paired", False, NON_INFERIOR, 16_000),
+        ],
+        "known": [
+            *(("known", True, limit, 5_000) for limit in limits),
+            ("condition", True, 0.0, 16_000),
+        ],
+        "apart": [
+            ("apart", adaptive, limit, most)
+            for limit in limits
+            for adaptive, most in ((False, 24_000), (True, 5_000))
+        ],
+        "moments": [("known", True, 0.0, 450), ("condition", True, 0.0, 600)],
     }
-    wanted["known"] = [("known", True, limit, 5_000) for limit in goals.values()]
-    wanted["known"].append(("condition", True, 0.0, 16_000))
-    wanted["apart"] = [
-        ("apart", adaptive, limit, most)
-        for limit in goals.values()
-        for adaptive, most in ((False, 24_000), (True, 5_000))
-    ]
-    wanted["moments"] = [("known", True, 0.0, 450), ("condition", True, 0.0, 600)]
-    every = range(first, first + seeds)
-    return {
-        name: [Task(way, adaptive, limit, seed, most, name == "moments")
-               for way, adaptive, limit, most in many for seed in every]
-        for name, many in wanted.items()
-    }  # fmt: skip
+    tasks: dict[str, list[Task]] = {name: [] for name in kinds}
+    for name, rows in kinds.items():
+        for way, adaptive, limit, most in rows:
+            for seed in range(first, first + seeds):
+                go_on = name == "moments"
+                tasks[name].append(Task(way, adaptive, limit, seed, most, go_on))
+    return tasks
 
 
 def table(tasks: Sequence[Task], workers: int, executor: str = "processes") -> pd.DataFrame:
-    """One row per way: calls, decisions, coverage."""
+    """Return a row per way: calls, decisions, coverage."""
     return decisions(in_processes(run, tasks, workers, executor), "comparison").reset_index()
 
 
 def decisions(rows: Sequence[Row], by: str) -> pd.DataFrame:
-    """Means of calls and of what they take, and how many runs were decided and covered."""
+    """Return means of calls and of their time, and how many runs were decided and covered."""
     groups = pd.DataFrame(rows).groupby(by, sort=False)
     counts = groups[["decided", "covered"]].sum()
     means = groups.mean().assign(**counts, runs=groups.size())
@@ -246,12 +262,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     a, b = benches()
     apart = float((a.losses != b.losses).mean())
     show(f"error {a.losses.mean():.4f} and {b.losses.mean():.4f}, disagreement {apart:.3f}")
-    made = suites(chosen.seeds, chosen.first)
+    tasks = suites(chosen.seeds, chosen.first)
     for name in chosen.only:
         if name == "coverage":
             frame = versus_coverage.table(chosen.seeds, chosen.workers, chosen.executor)
         else:
-            frame = table(made[name], chosen.workers, chosen.executor)
+            frame = table(tasks[name], chosen.workers, chosen.executor)
         save_table(frame, chosen.out / f"versus-{name}.csv")
 
 

@@ -1,16 +1,15 @@
-"""Models held by workers: calls per second, what kills do, what sending images costs, and where the
-one driver, which draws and writes, is as fast as it can be.
+"""Models in worker processes: calls per second, kills, the cost of sending images, and the driver.
 
-rate: audits of a model that sleeps and of one that computes, a tenth of a second per call, by 1, 2,
-4 ... workers, all with the same number of calls in flight: the rows must be the same.
+rate: audits of a model that sleeps and of one that computes, a tenth of a second per call, with 1,
+2, 4 ... workers and the same number of calls in flight. The rows must be the same.
 
-kills: workers are killed with SIGKILL at random moments, while audits run of which every second has
-a cap on cost. Rows must be those of an undisturbed audit, and the calls that the model was ever
-asked, which it notes itself, no more than the cap.
+kills: audits run while workers are killed with SIGKILL at random moments; every second audit has a
+cap on cost. The rows must be those of an undisturbed audit, and the calls that the model counts
+itself must not exceed the cap.
 
-sending: images as they go to a process and come back as answers, beside what rendering them costs.
+sending: processor time of sending images to a process and of rendering them.
 
-driver: draws per second with answers that are there at once, by calls in flight.
+driver: draws per second of the process that draws and writes, with immediate answers.
 """
 
 import os
@@ -44,15 +43,15 @@ FLIGHT = 32
 BUDGET = 80
 """Calls of an audit that is disturbed."""
 CAP = 60.0
-"""Money of every second one of those, where a call costs 1."""
+"""Cap on cost of every second one of these audits, where a call costs 1."""
 PAUSES = (0.5, 2.5)
-"""Seconds between two kills."""
+"""Least and most seconds between two kills."""
 SPARED = 0.8
-"""Chance that a kill waits while a worker starts: most are to strike workers that answer."""
+"""Probability that a kill waits while a worker starts, so that most kills hit working ones."""
 
 
 def space(samples: int = 60, side: int = 32) -> QuestionSpace:
-    """Random images with random truths."""
+    """Return a space of random images with random truths."""
     rng = generator(0, "workers", side)
     labels = pd.DataFrame((rng.random((samples, 3)) < 0.4).astype(int), columns=list("abc"))
     labels.index = pd.Index([f"s{k}" for k in range(samples)])
@@ -61,15 +60,15 @@ def space(samples: int = 60, side: int = 32) -> QuestionSpace:
 
 
 def audited(model: ModelDefaults, **options: Any) -> Audit:
-    """An audit of the model, to its end."""
-    given = {"seed": 0, "budget": BUDGET, "half_width": 0.02, "candidates": 256, **options}
-    audit = Audit(space(), model, targets=["overall", "relations"], surrogate=False, **given)
+    """Return an audit of the model that has run to its end."""
+    options = {"seed": 0, "budget": BUDGET, "half_width": 0.02, "candidates": 256, **options}
+    audit = Audit(space(), model, targets=["overall", "relations"], surrogate=False, **options)
     audit.run()
     return audit
 
 
 def rows_of(audit: Audit) -> tuple[Any, ...]:
-    """Draws and answers, but for the seconds and the order in which answers came."""
+    """Return draws and answers, without the seconds and the order in which answers came."""
     draws = [{**vars(row), "elapsed": None} for row in audit.journal.draws()]
     return draws, sorted((c.call, c.cost, c.answers) for c in audit.journal.calls())
 
@@ -100,14 +99,14 @@ def rate(quick: bool, ray: bool) -> list[Row]:
 
 
 def _rate(audit: Audit) -> float:
-    """Calls answered per second, from the first answer to the last."""
-    came = np.sort([call.elapsed for call in audit.journal.calls()])
-    return float((len(came) - 1) / (came[-1] - came[0]))
+    """Return the calls answered per second, from the first answer to the last."""
+    seconds = np.sort([call.elapsed for call in audit.journal.calls()])
+    return float((len(seconds) - 1) / (seconds[-1] - seconds[0]))
 
 
 @contextmanager
 def held(name: str, workers: int | str, **options: Any) -> Iterator[Workers]:
-    """One of ``held_models``, by workers that are all ready."""
+    """Yield one of ``held_models`` in workers that are all ready."""
     model = Workers(f"{MODELS}:{name}", workers, **options)
     try:
         while model.doing:
@@ -121,7 +120,7 @@ def held(name: str, workers: int | str, **options: Any) -> Iterator[Workers]:
 
 
 class Striker(threading.Thread):
-    """Kills a random worker now and then, until ``most`` of them died."""
+    """Thread that kills a random worker from time to time, ``most`` times in all."""
 
     def __init__(self, model: Workers, most: int) -> None:
         super().__init__(daemon=True)
@@ -153,14 +152,14 @@ def kills(moments: int) -> list[Row]:
             striker.start()
             while striker.is_alive() or len(runs) < 2:
                 runs.append(_disturbed(model, bill, whole, capped=len(runs) % 2 == 1))
-            told = model.statistics() or {}
+            statistics = model.statistics() or {}
         del os.environ[CALLS]
     table = pd.DataFrame(runs)
     return [
         {
             "kills": striker.kills,
             "audits": len(runs),
-            "workers died": told.get("workers_died", 0),
+            "workers died": statistics.get("workers_died", 0),
             "unanswered rows": int(table["unanswered"].sum()),
             "with the undisturbed rows": int(table["same"].sum()),
             "over the cap": int(table["over"].sum()),
@@ -170,8 +169,10 @@ def kills(moments: int) -> list[Row]:
 
 
 def _disturbed(model: Workers, bill: Path, whole: tuple[Any, ...], *, capped: bool) -> Row:
-    """One audit while workers are killed, and whether it shows. With the cap it may end earlier:
-    then what there is must be the beginning."""
+    """Run one audit while workers are killed, and compare it with the undisturbed one.
+
+    With the cap it may end earlier; then its rows must be the first ones.
+    """
     bill.write_text("")
     audit = audited(model, max_cost=CAP) if capped else audited(model)
     verify(audit.journal)
@@ -193,8 +194,7 @@ def _disturbed(model: Workers, bill: Path, whole: tuple[Any, ...], *, capped: bo
 
 
 def sending(quick: bool) -> list[Row]:
-    """Processor time per call in this process: to render a follow-up, and to send it to another
-    and hear its answer."""
+    """Return the processor time of this process per call, to render a follow-up and to send it."""
     found, count = [], 40 if quick else 200
     with held("sleeping", 1) as model:
         place = model.workers[0]

@@ -132,18 +132,14 @@ def _cause(unit: Unit, finding: dict[str, Any]) -> str:
 
 
 def confusion(frame: pd.DataFrame) -> dict[str, Any]:
-    """TP, FN, FP, TN of rows with ``real`` and ``reported``, and the scores in per cent."""
-    real, said = frame["real"].to_numpy(bool), frame["reported"].to_numpy(bool)
-    pairs = ((real, said), (real, ~said), (~real, said), (~real, ~said))
-    tp, fn, fp, tn = (int((one & other).sum()) for one, other in pairs)
-    found = scores(tp, fp, fn, tn)
+    """Return TP, FN, FP, TN of rows with ``real`` and ``reported``, and the scores in per cent."""
+    real, reported = frame["real"].to_numpy(bool), frame["reported"].to_numpy(bool)
+    tp, fn = int((real & reported).sum()), int((real & ~reported).sum())
+    fp, tn = int((~real & reported).sum()), int((~real & ~reported).sum())
+    shares = scores(tp, fp, fn, tn)
+    names = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "F1": "f1"}
     counts = {"TP": tp, "FN": fn, "FP": fp, "TN": tn}
-    return counts | {
-        "accuracy": percent(found.accuracy),
-        "precision": percent(found.precision),
-        "recall": percent(found.recall),
-        "F1": percent(found.f1),
-    }
+    return counts | {name: percent(shares[key]) for name, key in names.items()}
 
 
 def by_relation(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -135,8 +135,8 @@ def test_a_wrong_guess_is_mended_by_the_first_answers():
     """The guess is 30 times too small, and blames the image for what every call costs alike."""
 
     class Other(Billed):
-        def _said(self, prompt: Prompt) -> Answer:
-            said = super()._said(prompt)
+        def _answer(self, prompt: Prompt) -> Answer:
+            said = super()._answer(prompt)
             assert prompt.image is not None
             return replace(said, cost=0.1 + 0.02 * prompt.image.shape[0])
 
@@ -263,8 +263,8 @@ def test_a_server_cannot_starve_a_target_by_its_bills():
     stays."""
 
     class Greedy(Billed):
-        def _said(self, prompt: Prompt) -> Answer:
-            said = super()._said(prompt)
+        def _answer(self, prompt: Prompt) -> Answer:
+            said = super()._answer(prompt)
             return replace(said, cost=1000.0 if prompt.relation == "two" else 1e-9)
 
     space, rates = space_of("targets", 60)

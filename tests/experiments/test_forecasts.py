@@ -28,5 +28,5 @@ def test_a_row_counts_what_held_and_leaves_out_what_was_not_told() -> None:
     )
     cells = row("all", table)
     assert cells["held"] == "1 of 2"
-    assert (cells["not told"], cells["between"]) == (1, 1)
+    assert (cells["unknown"], cells["between"]) == (1, 1)
     assert cells["before / truth"].startswith("4.00")

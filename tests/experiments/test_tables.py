@@ -124,8 +124,8 @@ def test_reics_tables_agree_with_one_another() -> None:
     cases = paper["I"]
     for each in cases.itertuples():
         result = scores(each.TP, each.FP, each.FN, each.TN)
-        assert result.f1 is not None
-        assert 100 * result.f1 == pytest.approx(each.F1, abs=0.11)
+        assert result["f1"] is not None
+        assert 100 * result["f1"] == pytest.approx(each.F1, abs=0.11)
     for (images, model, method), each in paper["II"].iterrows():
         if method.startswith("REIC"):
             row = cases.loc[(images, "case", model, method.removeprefix("REIC, "))]
