@@ -1,6 +1,6 @@
-"""Twelve classifiers of digits, as different as a population of models is.
+"""Twelve different classifiers of digits, as a population of models.
 
-Each is trained on the training half of digits-severity, and judged on its 30,000 questions.
+Each is trained on the training half of digits-severity and answers its 30,000 questions.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from adaptive_vtt.types import Floats
 from .digits import GRADED, Bench, bench_of, split
 
 EPOCHS = 60
-"""Passes over the training images in which a torch network is taught."""
+"""Epochs of training of a torch network."""
 
 
 @dataclass
 class Network:
-    """A torch network as scikit-learn's classifiers are: ``fit`` and ``predict_proba``."""
+    """A torch network with the interface of scikit-learn's classifiers."""
 
     layers: Callable[[], torch.nn.Module]
     seed: int
@@ -100,11 +100,11 @@ def _makers() -> dict[str, Any]:
 
 @cache
 def population() -> dict[str, Bench]:
-    """digits-severity of each of the twelve, by its name."""
+    """Return name -> digits-severity with the answers of each of the twelve classifiers."""
     train, test, train_digit, test_digit = split(600, None)
-    found: dict[str, Bench] = {}
+    benches: dict[str, Bench] = {}
     for name, model in _makers().items():
         model.fit(train, train_digit)
         title = f"digits-severity, {name}"
-        found[name] = bench_of(title, GRADED, test, test_digit, model, [])
-    return found
+        benches[name] = bench_of(title, GRADED, test, test_digit, model, [])
+    return benches

@@ -1,12 +1,12 @@
-"""What another value of one of the engine's constants costs: questions of the same seeds.
+"""Questions that other values of the engine's constants cost, compared at the same seeds.
 
     python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 PROXY_WEIGHT=0,CAUTION=10
 
-Each argument is a row; the first row leaves all as they are. digits-severity, one target, one
-question per call, predicted by self-taught nets: a row of ``certificates``, with seeds of its own.
-Draws of equal seeds stay alike for a while, so that differences are known better than means are.
-With --explained no audits are made: the share of the variance that predictions explain
-(``digits.explained``) after some answers in random order, which takes seconds and tells far more.
+Each argument is a row; the first row has the usual values. The benchmark is digits-severity with
+one target, one question per call and self-taught nets, as in ``certificates``. The first draws of
+equal seeds are the same, so differences are known better than means. With --explained no audit is
+made. It prints the share of the variance that predictions explain (``digits.explained``) after some
+random answers, which takes seconds and is far more precise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,14 +36,14 @@ PLACES: dict[str, ModuleType] = {
     **dict.fromkeys(("PROXY_WEIGHT", "CAUTION"), loss_mean),
     **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),
 }
-"""The constants that may be changed, and where they stand."""
+"""Name of a constant that may be changed -> its module."""
 ANSWERS = (10, 20, 40, 70, 120, 200)
-"""After so many answers it is worked out what is explained."""
+"""Numbers of answers after which the explained share is computed."""
 
 
 @contextmanager
 def changed(values: Mapping[str, float]) -> Iterator[None]:
-    """The constants of those names have those values, for a while."""
+    """Give constants other values inside the context."""
     certificates._taught.cache_clear()
     benches.cache_clear()
     with ExitStack() as until:
@@ -54,7 +54,7 @@ def changed(values: Mapping[str, float]) -> Iterator[None]:
 
 
 def parsed(text: str) -> dict[str, float]:
-    """The mapping that A=1,B=2 stands for; raises InputError for an unknown name."""
+    """Return the values of a text such as A=1,B=2; raise InputError for an unknown name."""
     values = {name: float(value) for name, value in (p.split("=") for p in text.split(",") if p)}
     for name in values:
         check_known("constant", name, PLACES, "command line")
@@ -62,22 +62,22 @@ def parsed(text: str) -> dict[str, float]:
 
 
 def explained_after(seed: int) -> list[float]:
-    """What is explained after each of ANSWERS answers, learnt ten at a time."""
+    """Return the share explained after each of ANSWERS answers, which are learnt ten at a time."""
     bench = benches()["digits-severity", "self-taught"]
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     gp = bench.gp(proxies=bench.proxy_losses, **bench.inputs())
     unseen = bench.judged(order[ANSWERS[-1] :][:TEST])
-    found = []
+    shares = []
     for start in range(0, ANSWERS[-1], 10):
         gp.observe(bench.judged(order[start : start + 10]))
         if start + 10 in ANSWERS:
-            found.append(explained(unseen.loss, gp.posterior(unseen).mean))
-    return found
+            shares.append(explained(unseen.loss, gp.posterior(unseen).mean))
+    return shares
 
 
 def row(runs: pd.DataFrame, usual: pd.DataFrame) -> Row:
-    """Mean questions of audits, how many more than ``usual`` by the same seeds, and its error."""
-    asked, before = (each["questions"].to_numpy(float) for each in (runs, usual))
+    """Return mean questions, their excess over ``usual`` at the same seeds, and its error."""
+    asked, before = runs["questions"].to_numpy(float), usual["questions"].to_numpy(float)
     error = sem(asked - before) if len(asked) > 1 else np.nan
     return {
         "questions": round(float(asked.mean()), 1),

@@ -1,16 +1,15 @@
-"""From how many candidates on a GPU pays: time per draw on the CPU and on CUDA, side by side.
+"""Number of candidates from which a GPU pays: time per draw on the CPU and on CUDA.
 
-One draw looks at so many candidates: samples them, predicts their losses by the question GP (which
-has seen ``--observed`` calls of 14 answers), weighs them by ``certify``, makes the proposal, draws,
-and fixes what the draw means for every target. The GPs live on the device; of a draw's candidates
-five columns of whole numbers go there and one column of predictions comes back, so that each
-transfer is 48 bytes per candidate. Sampling, needs and proposal are NumPy's on either: "of that
-GP" is the part that the device can make faster.
+One draw samples candidates, predicts their losses by the question GP (after ``--observed`` calls of
+14 answers), weighs them by ``certify``, makes the proposal, draws, and fixes the bets. The GPs are
+on the device. For each candidate, five integers go there and one prediction comes back, 48 bytes in
+all. Sampling, needs and proposal are computed by NumPy in both cases; "of that GP" is the part that
+the device can speed up.
 
-The second table is of follow-up images (``rendering.py``), which the package makes on the CPU.
+The second table is about follow-up images (``rendering``), which the package makes on the CPU.
 
-Prints the machine it ran on, the tables, and, where there is a GPU, the fewest candidates at which
-it was faster.
+Prints the machine, the tables, and, if there is a GPU, the fewest candidates at which it was
+faster.
 """
 
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ SIZE = 10**9
 
 
 def measure(candidates: int, observed: int, draws: int, device: str) -> Row:
-    """Median milliseconds of a draw, and of its predictions alone, over ``draws`` of them."""
+    """Return median milliseconds of ``draws`` draws, and of their predictions alone."""
     selector = prepared(candidates, observed, device)
 
     def draw() -> None:
@@ -55,7 +54,7 @@ def measure(candidates: int, observed: int, draws: int, device: str) -> Row:
 
 
 def prepared(candidates: int, observed: int, device: str) -> Selector:
-    """A selector that looks at so many candidates and has heard ``observed`` random calls."""
+    """Return a selector with this number of candidates that has learnt ``observed`` calls."""
     space = space_of(SIZE)
     certify = Certify(half_width=0.001)
     belief = fresh_belief(certify, space, "all", seed=0, device=device, proxies=Proxies(space, {}))
@@ -71,7 +70,7 @@ def prepared(candidates: int, observed: int, device: str) -> Selector:
 
 
 def crossover(table: pd.DataFrame) -> str:
-    """The fewest candidates at which CUDA was faster, in words."""
+    """Return the fewest candidates at which CUDA was faster, in words."""
     if "cuda" not in set(table["device"]):
         return "no CUDA device here: nothing to compare with"
     wide = table.pivot_table(index="candidates", columns="device", values="ms per draw")
@@ -105,9 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(crossover(pd.DataFrame(rows)))
     if "rendering" in chosen.only:
         show("follow-up images, milliseconds per image, transfers to the device and back included")
-        found = rendering.table(chosen.sides, chosen.batches, chosen.device, chosen.draws)
-        save_table(found, chosen.out / "crossover-rendering.csv")
-        show(rendering.faster(found))
+        table = rendering.table(chosen.sides, chosen.batches, chosen.device, chosen.draws)
+        save_table(table, chosen.out / "crossover-rendering.csv")
+        show(rendering.faster(table))
 
 
 if __name__ == "__main__":

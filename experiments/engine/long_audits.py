@@ -1,14 +1,14 @@
-"""Time and memory of long audits: of going on with them, verifying them and reporting them.
+"""Time and memory of long audits, and of resuming, verifying and reporting them.
 
-A cheap model without images is asked N times, in two kinds of audit: ``demo`` (a call answers
-10 concepts of an image; 16 targets) and ``digits`` (a call answers one question; overall and
-7 relations). A third, ``plain``, is ``demo`` without the question GP.
-Then the journal is resumed without asking anything, verified, and reported, each in a process
-of its own. Times are seconds of the processor. Memory is what the resident set grew per 1,000
-calls over the second half: in an audit of 20,000, the question GP is at its limit by then.
+A cheap model without images is asked N times, in three kinds of audit: ``demo`` (a call answers 10
+concepts of an image; 16 targets), ``digits`` (one question per call; overall and 7 relations), and
+``plain``, which is ``demo`` without the question GP. Then the journal is resumed without a
+question, verified, and reported, each in a new process. Times are processor seconds. Memory is the
+growth of the resident set per 1,000 calls over the second half; in an audit of 20,000 calls the
+question GP is at its limit by then.
 
-``--whole QUESTIONS`` asks every question of a space instead, and prints what a call takes in each
-tenth of the audit, and at its very end.
+``--whole QUESTIONS`` asks every question of a space instead. It prints the time of a call in each
+tenth of the audit and at its end.
 """
 
 import resource
@@ -35,11 +35,11 @@ from .digits import RecordedRelation
 
 TILE = 230
 NEVER = 0.001
-"""A half-width that no audit of this length reaches."""
+"""Half-width that no audit of this length reaches."""
 
 
 class Cheap:
-    """Says the truth of a concept in four of five cases, by a rule that costs nothing."""
+    """Model that is right in four of five cases, by a rule that takes no time."""
 
     needs_image = False
     name = "cheap"
@@ -57,8 +57,7 @@ class Cheap:
 
 
 def audit_of(kind: str, journal: Path, calls: int | None, questions: int = 0) -> Audit:
-    """An audit of so many calls in ``journal``, begun or gone on with; None: of all ``questions``
-    or some less."""
+    """Begin or resume an audit of ``calls`` calls; None: of all of at most ``questions``."""
     all_at_once = kind in ("demo", "plain")
     concepts, samples = (10, 5_000) if all_at_once else (1, 10_000)
     samples = questions // (31 * concepts) or samples
@@ -78,13 +77,13 @@ def audit_of(kind: str, journal: Path, calls: int | None, questions: int = 0) ->
 
 
 def resident() -> float:
-    """MB of this process in memory now."""
+    """Return the MB of this process that are in memory now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
 def run(kind: str, journal: Path, calls: int) -> dict[str, float]:
-    """Asks ``calls`` times; ms per call, and how memory grew over the second half."""
+    """Ask ``calls`` times. Return ms per call, and the growth of memory over the second half."""
     sizes: list[float] = []
     start = time.process_time()
     with audit_of(kind, journal, calls) as audit:
@@ -96,13 +95,13 @@ def run(kind: str, journal: Path, calls: int) -> dict[str, float]:
 
 
 def whole(kind: str, questions: int, folder: Path) -> dict[str, float]:
-    """ms per call in each tenth of an audit that asks everything, and in the last 200 calls."""
-    began: list[float] = []
+    """Return ms per call in each tenth of an audit that asks everything, and in the last calls."""
+    times: list[float] = []
     with audit_of(kind, folder / f"{kind}-{questions}.db", None, questions) as audit:
-        audit.run(lambda _: began.append(time.process_time()))
-    took = 1000 * np.diff(began)
-    tenths = {f"tenth {k + 1}": t.mean() for k, t in enumerate(np.array_split(took, 10))}
-    return {"calls": len(began), **tenths, "last 200": took[-200:].mean()}
+        audit.run(lambda _: times.append(time.process_time()))
+    ms = 1000 * np.diff(times)
+    tenths = {f"tenth {k + 1}": t.mean() for k, t in enumerate(np.array_split(ms, 10))}
+    return {"calls": len(times), **tenths, "last 200": ms[-200:].mean()}
 
 
 def _report(journal: Path) -> None:

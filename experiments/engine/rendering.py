@@ -1,9 +1,8 @@
-"""Whether torch on a device makes follow-up images faster than OpenCV, with which they are made.
+"""Time of follow-up images by torch on a device, compared with OpenCV, which the package uses.
 
-A Gaussian blur, Gaussian noise and a rotation, each as the package makes it, image by image, and as
-torch operations on a whole batch. Images come from and go back to this computer's memory as bytes,
-and both transfers count. Both ways give the same image to within one grey level, but for noise,
-which each draws by itself.
+Images get a Gaussian blur, Gaussian noise or a rotation, one by one as in the package, or as torch
+operations on a whole batch. Transfers to the device and back are included. Both ways give the same
+image to within one grey level, except for noise, which each draws by itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +23,15 @@ from ..medtest import phantoms
 from ..program import Row, milliseconds
 
 SIDES, BATCHES = (28, 224, 512), (1, 16, 256)
-"""Pixels of an image's side; images at a time."""
+"""Sides of images in pixels, and numbers of images at a time."""
 SIGMA, DEVIATION, DEGREES = 2.0, 0.1, 20.0
-"""Of the blur in pixels, of the noise where white is 1, and of the rotation."""
+"""Standard deviation of blur in pixels, of noise (white is 1), and angle of rotation."""
 DRAWN = 16
-"""Images that are drawn; larger batches repeat them."""
+"""Number of images that are drawn; larger batches repeat them."""
 
 
 def blurred(images: Tensor) -> Tensor:
-    """``gaussian_blur_sigma``, first along rows and then along columns."""
+    """Return ``gaussian_blur_sigma`` of a batch, first along rows and then along columns."""
     half = int(4 * SIGMA + 0.5)
     kernel = torch.from_numpy(cv2.getGaussianKernel(2 * half + 1, SIGMA, cv2.CV_32F))
     columns = kernel.to(images.device).expand(3, 1, -1, 1)
@@ -42,18 +41,18 @@ def blurred(images: Tensor) -> Tensor:
 
 
 def noisy(images: Tensor) -> Tensor:
-    """``gaussian_noise``."""
+    """Return ``gaussian_noise`` of a batch."""
     return images + 255 * DEVIATION * torch.randn_like(images)
 
 
 def rotated(images: Tensor) -> Tensor:
-    """``turned``, of square images."""
+    """Return ``turned`` of a batch of square images."""
     cos, sin = np.cos(np.deg2rad(DEGREES)), np.sin(np.deg2rad(DEGREES))
     back = torch.tensor([[cos, -sin, 0], [sin, cos, 0]], dtype=images.dtype, device=images.device)
     shape = list(images.shape)
     grid = functional.affine_grid(back.expand(len(images), 2, 3), shape, align_corners=True)
-    found = functional.grid_sample(images, grid, padding_mode="border", align_corners=True)
-    return found.round()
+    turned_ = functional.grid_sample(images, grid, padding_mode="border", align_corners=True)
+    return turned_.round()
 
 
 RANDOM = np.random.default_rng(0)
@@ -62,23 +61,23 @@ CHANGES: dict[str, tuple[Callable[[Image], Image], Callable[[Tensor], Tensor]]] 
     "noise": (lambda image: gaussian_noise(image, RANDOM, DEVIATION), noisy),
     "rotation": (lambda image: turned(image, DEGREES), rotated),
 }
-"""The package's way with an image H x W x 3 of bytes, and torch's with (n, 3, H, W) of floats."""
+"""Change -> the package's function of an image (H, W, 3) uint8, and torch's of (n, 3, H, W)."""
 
 
 def by_package(change: str, images: Image) -> Image:
-    """Images (n, H, W, 3), changed one after the other."""
+    """Return the images (n, H, W, 3), changed one by one."""
     return np.stack([CHANGES[change][0](image) for image in images])
 
 
 def by_torch(change: str, images: Image, device: str) -> Image:
-    """Images (n, H, W, 3), changed together on the device."""
+    """Return the images (n, H, W, 3), changed together on the device."""
     floats = torch.from_numpy(images).to(device).permute(0, 3, 1, 2).float()
-    found = CHANGES[change][1](floats).clamp(0, 255).to(torch.uint8)
-    return np.asarray(found.permute(0, 2, 3, 1).contiguous().cpu())
+    changed = CHANGES[change][1](floats).clamp(0, 255).to(torch.uint8)
+    return np.asarray(changed.permute(0, 2, 3, 1).contiguous().cpu())
 
 
 def drawn(side: int, count: int) -> Image:
-    """Endoscopy-like frames (count, side, side, 3)."""
+    """Return endoscopy-like frames (count, side, side, 3)."""
     frames = phantoms.frames(DRAWN, size=max(side, 64), seed=0)
     images = [frames.sample(k).require_image() for k in range(min(count, DRAWN))]
     small = [cv2.resize(image, (side, side), interpolation=cv2.INTER_AREA) for image in images]
@@ -88,7 +87,7 @@ def drawn(side: int, count: int) -> Image:
 def table(
     sides: Sequence[int], batches: Sequence[int], devices: Sequence[str], repeats: int
 ) -> pd.DataFrame:
-    """Milliseconds per image, one row per change, size and batch."""
+    """Return milliseconds per image, a row per change, size and batch."""
     rows: list[Row] = []
     for change in CHANGES:
         for side in sides:
@@ -97,16 +96,16 @@ def table(
                 works = {"OpenCV": partial(by_package, change, images)}
                 for device in devices:
                     works[f"torch, {device}"] = partial(by_torch, change, images, device)
-                taken = {way: milliseconds(work, repeats) / count for way, work in works.items()}
-                rows.append({"change": change, "pixels": side, "images": count, **taken})
+                times = {way: milliseconds(work, repeats) / count for way, work in works.items()}
+                rows.append({"change": change, "pixels": side, "images": count, **times})
     return pd.DataFrame(rows).round(4)
 
 
-def faster(found: pd.DataFrame) -> str:
-    """Where torch was faster than OpenCV, in words."""
-    devices = [name for name in found if str(name).startswith("torch, ")]
-    won = {device: int((found[device] < found["OpenCV"]).sum()) for device in devices}
+def faster(times: pd.DataFrame) -> str:
+    """Return in how many rows torch was faster than OpenCV, in words."""
+    devices = [name for name in times if str(name).startswith("torch, ")]
+    wins = {device: int((times[device] < times["OpenCV"]).sum()) for device in devices}
     return "; ".join(
-        f"{device} is faster than OpenCV in {count} of {len(found)} rows"
-        for device, count in won.items()
+        f"{device} is faster than OpenCV in {count} of {len(times)} rows"
+        for device, count in wins.items()
     )

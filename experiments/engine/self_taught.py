@@ -1,12 +1,12 @@
-"""What the self-taught proxy is worth: variance explained, and calls until certified.
+"""Worth of the self-taught proxy: variance explained, and calls until certification.
 
-digits-severity: the nets learn ten digits from the 600 test images that the audit asks about. With
-"wrong labels" 20 % of the images have another label, for nets and audit alike; with "shuffled"
-the nets alone learn from labels in another order, and know nothing. What they are worth in the
-demo is in ``ablation``.
+On digits-severity, the nets are trained on the labels of the 600 test images that the audit asks
+about. In "wrong labels", 20 % of the images have another label, for nets and audit alike. In
+"shuffled", only the nets are trained on shuffled labels, so they know nothing. ``ablation`` has the
+same for the demo.
 
-"explained at n": share of uniform sampling's variance that sampling by the predictions saves, after
-n random answers. "ratio": calls over those of uniform draws without predictions.
+"explained at n" is the share of uniform sampling's variance that sampling by the predictions saves,
+after n random answers. "ratio" is calls over those of uniform draws without predictions.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,13 +36,13 @@ ADAPTIVE = "certify"
 
 
 def nets_of(bench: Bench, digits: Floats) -> SelfTaught:
-    """Nets that learnt these labels (N,) of the sources."""
+    """Return nets trained on these labels (N,) of the sources."""
     labels = pd.DataFrame(np.eye(10, dtype=int)[digits.astype(int)], columns=list("0123456789"))
     return SelfTaught.of(from_table(list(pictures(bench.images)), labels))
 
 
 def taught_losses(bench: Bench, digits: Floats) -> Floats:
-    """N x V: what nets that learnt these labels (N,) of the sources expect to be lost."""
+    """Return the losses, N x V, that nets trained on these labels (N,) of the sources predict."""
     count, variants, _ = bench.shown.shape
     sample = np.repeat(np.arange(count), variants)
     said = nets_of(bench, digits).predict(pictures(bench.shown.reshape(-1, 64)), sample)
@@ -50,13 +50,13 @@ def taught_losses(bench: Bench, digits: Floats) -> Floats:
 
 
 def pictures(digits: Floats) -> Any:
-    """n x 8 x 8 x 1 uint8, of n x 64 from 0 to 16."""
+    """Return images (n, 8, 8, 1) uint8 of digits (n, 64) from 0 to 16."""
     return (digits.clip(0, 16) * (255 / 16)).round().astype(np.uint8).reshape(-1, 8, 8, 1)
 
 
 @cache
 def benches() -> dict[tuple[str, str], Bench]:
-    """By benchmark and predictor; ``proxies`` are what its predictor is told."""
+    """Return (benchmark, predictor) -> bench, whose ``proxies`` are those of the predictor."""
     right = severity_bench()
     rng = generator(0, "wrong labels")
     hit = rng.random(len(right.digits)) < WRONG
@@ -77,7 +77,7 @@ def _with(bench: Bench, digits: Floats) -> Bench:
 
 
 def explained_at(bench: Bench, count: int, seed: int) -> float:
-    """What the question GP explains after ``count`` random answers."""
+    """Return the share of variance that the question GP explains after ``count`` random answers."""
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
     gp = bench.gp(
@@ -90,21 +90,21 @@ def explained_at(bench: Bench, count: int, seed: int) -> float:
 
 
 def _calls(begin: Callable[..., Audit], strategy: str, truth: Any, seeds: int) -> tuple[float, str]:
-    """Mean calls until certified, and in how many runs every interval always held."""
+    """Return mean calls until certification, and in how many runs every interval always held."""
     runs = [certified_run(Job(begin, strategy, seed, truth=truth)) for seed in range(seeds)]
     held = sum(not run["missed"] for run in runs)
     return float(np.mean([run["calls"] for run in runs])), f"{held}/{len(runs)}"
 
 
 def digits_table(widths: Sequence[float], answers: Sequence[int], seeds: int) -> pd.DataFrame:
-    """One row per benchmark and predictor."""
+    """Return a row per benchmark and predictor."""
     rows: list[Row] = []
     uniform: dict[tuple[str, float], float] = {}
     for (name, predictor), bench in benches().items():
         row: Row = {"benchmark": name, "predictor": predictor}
         for n in answers:
-            found = [explained_at(bench, n, seed) for seed in range(seeds)]
-            row[f"explained at {n}"] = round(float(np.mean(found)), 3)
+            shares = [explained_at(bench, n, seed) for seed in range(seeds)]
+            row[f"explained at {n}"] = round(float(np.mean(shares)), 3)
         for width in widths:
             begin, truth = partial(bench.audit, half_width=width), (float(bench.losses.mean()),)
             if (name, width) not in uniform:
