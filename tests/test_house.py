@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2294,
     "people": 703,
     "relations": 2967,
-    "results": 5729,
+    "results": 5728,
     "strategies": 607,
     "surrogates": 1759,
     "testing": 635,

@@ -38,7 +38,7 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..strategies import EVERYTHING
 from ..surrogates import Named
-from ..utils.figures import Bar, figure, is_exact, table_html
+from ..utils.figures import NEW_OLD, Bar, figure, is_exact, table_html
 from . import Audit
 from .everything import answered, losses_in, means
 from .halves import Earlier, HalfStore, earlier_audit, pairs_in, refuse_other_earlier
@@ -105,7 +105,7 @@ class Verdict:
             more, low, high = (-float(row[name]) for name in ("delta", "upper", "lower"))
             decision = DECISIONS[row["decision"]].format(b=self.names[1])
             note, done = f"{decision}; {row['questions']} questions", row["decision"] != "open"
-            bars.append(Bar(str(row["target"]), more, low, high, done, note, signed=True))
+            bars.append(Bar(str(row["target"]), more, low, high, done, note, NEW_OLD))
         return bars
 
     @property

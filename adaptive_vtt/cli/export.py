@@ -79,7 +79,7 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
 
     With --mix, write a training set.
 
-    With --disagreements, write the images on which two models differ.
+    With --disagreements, write the images on which two models disagree.
 
     With --questions, write the pictures of a SPEC.toml's questions.
 

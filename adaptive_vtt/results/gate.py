@@ -24,7 +24,7 @@ from ..journal.facts import CertificateFacts, Constant
 from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as AuditState
-from ..utils.figures import estimate_percent, is_exact, outward, percent
+from ..utils.figures import CHANGED_ORIGINAL, estimate_percent, is_exact, outward, percent
 from ..utils.web import text_of
 from .cautions import cautions, no_better, silence
 from .difference import brief, extent, names_of, point_span, points, wrong_more
@@ -183,7 +183,7 @@ class Ruling:
         if self.rule.versus:
             return wrong_more(self.model, self.estimate, *ends).rpartition(" (")[0]
         if self.signed:
-            return f"{points(self.estimate)} points"
+            return f"{points(self.estimate)} points, {CHANGED_ORIGINAL}"
         return estimate_percent(self.estimate, *ends)
 
     @property

@@ -22,7 +22,7 @@ from ..journal.facts import ProtocolFacts, SpaceFacts
 from ..oracles.base import error_of
 from ..oracles.findings import Findings, JudgeFindings, caption_findings, judge_findings
 from ..types import JsonObject
-from ..utils.figures import USD, Bar, figure, money, on_page, table_html
+from ..utils.figures import CHANGED_ORIGINAL, USD, Bar, figure, money, on_page, table_html
 from . import census
 from .beliefs import PLOTS, TableName, beliefs, plotted
 from .cautions import cautions
@@ -199,7 +199,7 @@ class Result:
             whole = self.guarantee is not None and all(s.certified for s in self.statuses)
             # if all is certified, that is why the audit ended
             caption = self._stage("ended") if whole and self.reason else on_page(self._stage())
-            return Figure(figure(caption, [*map(_bar, self.statuses)]))
+            return Figure(figure(caption, [*map(bar_of, self.statuses)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
@@ -314,7 +314,7 @@ class Result:
         return f"Result({'; '.join(filter(None, [self.headline, self._stage()]))})"
 
     def _repr_html_(self) -> str:
-        rows = [_bar(status) for status in self.statuses[:SHOWN]]
+        rows = [bar_of(status) for status in self.statuses[:SHOWN]]
         more = len(self.statuses) - len(rows)
         notes = [f"and {more} more targets: result.targets"] if more else []
         notes += [] if self.guarantee is None else [self.guarantee]
@@ -323,10 +323,11 @@ class Result:
         return table_html(self.headline or first, self._stage(), rows, notes)
 
 
-def _bar(status: TargetStatus) -> Bar:
+def bar_of(status: TargetStatus) -> Bar:
+    """Return a target as a line of a figure or table."""
     notes = f"{status.questions} questions" + (", certified" if status.certified else "")
     ends = status.estimate, status.lower, status.upper
-    return Bar(status.name, *ends, status.certified, notes, signed=status.id.signed)
+    return Bar(status.name, *ends, status.certified, notes, CHANGED_ORIGINAL * status.id.signed)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:

@@ -18,7 +18,7 @@ from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
-from ..utils.figures import USD, in_points, outward
+from ..utils.figures import CHANGED_ORIGINAL, USD, in_points, outward
 from ..utils.files import check_folder
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
@@ -151,7 +151,7 @@ def span_of(status: TargetStatus) -> str:
     if status.id.signed:
         known = status.lower == status.upper
         span = points(status.lower) if known else point_span(status.lower, status.upper)
-        return f"{span} points{', exact' if known else ''}"
+        return f"{span} points, {CHANGED_ORIGINAL}{', exact' if known else ''}"
     if status.lower == status.upper:
         return f"{100 * status.lower:.2f} %, exact"
     low, high = outward(status.lower, status.upper)

@@ -20,6 +20,8 @@ POINT = 1e-9
 """An interval that is no wider is all that rounding left of a rate that is known exactly."""
 EXACT = "exact"
 """In place of such an interval."""
+NEW_OLD, CHANGED_ORIGINAL = "new − old", "changed − original"
+"""Differences of error rates: of two models, and of changed and original images."""
 MIN_MONEY = 1e-9
 """Units of money that are shown, at least."""
 USD = "USD"
@@ -142,7 +144,7 @@ SIGNED = [[0, COLOURS["accent"]], [0.5, COLOURS["surface"]], [1, COLOURS["bad"]]
 @dataclass(frozen=True)
 class Bar:
     """Share in [0, 1] with its interval (NaN: none) and a note; ``done``: it is as precise as
-    asked; ``signed``: a difference, in [-1, 1]."""
+    asked; ``signed``: which difference it is, in [-1, 1], such as NEW_OLD; "" for a share."""
 
     name: str
     estimate: float
@@ -150,7 +152,7 @@ class Bar:
     upper: float
     done: bool
     note: str = ""
-    signed: bool = False
+    signed: str = ""
 
     @property
     def words(self) -> str:
@@ -179,7 +181,8 @@ def table_html(title: str, summary: str, rows: Sequence[Bar], notes: Sequence[st
     """
     import pandas as pd
 
-    columns = ["target", "estimate and interval", ""]
+    differences = sorted({bar.signed for bar in rows} - {""})
+    columns = ["target", ", ".join(["estimate and interval", *differences]), ""]
     table = pd.DataFrame([(bar.name, bar.words, bar.note) for bar in rows], columns=columns)
     with pd.option_context("display.max_colwidth", None):
         html = table.to_html(index=False, border=0)
@@ -209,8 +212,8 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
     ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
     end = 105 * max([0.01, *ends])
     axis: JsonObject = {"title": {"text": "error (%)"}, "range": [0, end]}
-    if any(bar.signed for bar in rows):
-        axis = {"title": {"text": "difference of error rates (points)"}, "range": [-end, end]}
+    if signed := next((bar.signed for bar in rows if bar.signed), ""):
+        axis = {"title": {"text": f"{signed} (points)"}, "range": [-end, end]}
         axis |= {"zeroline": True, "zerolinecolor": COLOURS["muted"]}
     names = {"automargin": True, "dtick": 1, "ticks": "outside", "tickcolor": "rgba(0,0,0,0)"}
     layout = {

@@ -109,7 +109,7 @@ def test_report_and_result_speak_of_drops(audited: Any) -> None:
     ResultFile.model_validate(result.to_dict(), strict=False)
     page = Tags(render(audit.journal)).text
     assert "Drop under each relation: label error on changed images minus that on the same" in page
-    assert "Label error rises by" in page
+    assert "Label error changes by" in page
     assert "points" in result._repr_html_()
     failures = result.failures()
     assert (failures["loss"] > 0.5).all()

@@ -120,7 +120,7 @@ def test_an_audit_is_followed_to_its_end(tmp_path: Path) -> None:
         until(lambda: not state(server, "one")["note"])
         time.sleep(0.1)
         last = state(server, "one")
-        assert "certified (not verified)" in last["figures"]
+        assert "targets certified" in last["figures"]
         assert last["words"].startswith("ended: ")
         assert "Still running" not in get(server, f"/run/one/{last['report']}").body
         assert get(server, f"/run/one/{early['report']}").status == 404  # not kept for ever
@@ -231,7 +231,7 @@ def test_a_folder_that_goes_is_a_sentence(tmp_path: Path) -> None:
     assert b"No run stands in this folder yet" in site.answer("/").content
     (tmp_path / "runs").rmdir()
     reply = site.answer("/")
-    assert (reply.status, b"got none" in reply.content) == (404, True)
+    assert (reply.status, b"got nothing" in reply.content) == (404, True)
     site.watch.close()
 
 
@@ -253,7 +253,7 @@ def test_intervals_of_before_the_end_are_not_shown_after_it(runs: Path) -> None:
 
 def test_wrong_folders_and_ports_are_one_sentence(tmp_path: Path, view: View) -> None:
     for arguments, message in (
-        ([str(tmp_path / "none")], "expected a run folder or a folder of runs, got none"),
+        ([str(tmp_path / "none")], "expected a run folder or a folder of runs, got nothing"),
         ([str(tmp_path), "--port", str(view.port)], "--port: cannot listen on port"),
         ([str(tmp_path), "--port", "99999"], "--port: cannot listen on port 99999"),
     ):
@@ -345,7 +345,7 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     assert "hold together</li>" not in page
     assert "All of these statements hold together with probability at least 90.0 %" in page
     assert "described, not certified" in page
-    assert all("Not verified" in text for text in (page, get(view, "/").body))
+    assert all("to check a run" in text for text in (page, get(view, "/").body))
     until(lambda: "chose them from the 3 runs here" in get(view, address).body)
     assert "it is at least 85.0 %" in get(view, address).body
 

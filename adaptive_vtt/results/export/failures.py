@@ -176,7 +176,7 @@ def export_disagreements(
     *,
     formats: Collection[Format] = (),
 ) -> Disagreements:
-    """Write the follow-ups at which one of two compared models lost more than the other.
+    """Write the follow-ups on which two compared models disagree: one lost more than the other.
 
     The folder is that of ``export_failures``, with disagreements.csv in place of failures.csv. It
     has a row per question: id, sample, relation, severity, concept, truth, loss_a, loss_b,
@@ -191,7 +191,7 @@ def export_disagreements(
         formats: Further files.
 
     Raises:
-        InputError: One model alone was asked, or the models lost alike everywhere; else as
+        InputError: One model alone was asked, or the models do not disagree; else as
             ``export_failures``.
     """
     run = Run.of(source)
@@ -202,7 +202,7 @@ def export_disagreements(
     table = judged_of(run, space)
     table = table[table["question"].isin(differing)]
     if table.empty:
-        raise InputError("export: the models lost alike at every question that was asked")
+        raise InputError("export: the models do not disagree on any question that was asked")
     pairs = [lost[question] for question in table["question"].tolist()]
     for model in ("a", "b"):
         answers = [both[model]["said"] for both in pairs]

@@ -112,7 +112,12 @@ def table(label: str, rows: pd.DataFrame, *, words: bool = False) -> Markup:
 percent = partial(figures.percent, space=THIN)
 estimated = partial(figures.estimate_percent, space=THIN)
 """An estimate with the decimals of its interval."""
-span = partial(figures.span, space=THIN)
+
+
+def span(lower: float, upper: float) -> str:
+    """Return an interval in per cent, rounded outwards, or "exact"."""
+    whole = figures.is_exact(lower, upper)
+    return figures.EXACT if whole else figures.span(lower, upper, THIN)
 
 
 def figure(value: float | None) -> str:
@@ -170,15 +175,10 @@ def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
     filters: list[Any] = [figure, within, aim, exact, amount, capital, duration, as_command]
     filters += [figures.money, figures.on_page, figures.in_points]
-    functions: list[Any] = [
-        figures.is_exact,
-        difference.points,
-        difference.point_span,
-        difference.extent,
-    ]
-    functions += [difference.wrong_more]
+    functions: list[Any] = [figures.is_exact, difference.points, difference.point_span, span]
+    functions += [difference.extent, difference.wrong_more]
     environment.filters |= {each.__name__: each for each in filters}
     environment.filters |= {"percent": percent, "estimated": estimated}
     environment.globals |= {each.__name__: each for each in functions}
-    environment.globals |= {"span": span, "as_table": table}
+    environment.globals |= {"as_table": table}
     return environment

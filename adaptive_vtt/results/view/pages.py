@@ -10,6 +10,7 @@ rates to be equal. Overlapping ones decide nothing, and a difference of estimate
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,13 +19,14 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from ...certify.status import TargetStatus
 from ...errors import InputError, one_line
 from ...types import JsonObject
-from ...utils.figures import COLOURS, Bar, money, on_page, outward, percent
+from ...utils.figures import COLOURS, money, on_page, outward, percent
 from ...utils.figures import figure as intervals
 from ...utils.http_server import Call, HttpServer, Rejected, Response
 from ..difference import points
 from ..report.frame import FILE, SERVED, framed, installed
 from ..report.plots import frame
 from ..report.section import data
+from ..result import bar_of
 from ..runs import Listed, Rates, span_of
 from .watching import PAGE, Latest, Report, Watch
 
@@ -133,9 +135,9 @@ def compare(a: Rates, b: Rates) -> Comparison:
 def figure(pairs: Sequence[Pair]) -> JsonObject:
     """Return both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
     bars = [
-        Bar(f"{side}: {s.name}", s.estimate, s.lower, s.upper, s.certified, signed=s.id.signed)
+        replace(bar_of(status), name=f"{side}: {status.name}", note="")
         for pair in pairs[:DRAWN]
-        for side, s in (("A", pair.a), ("B", pair.b))
+        for side, status in (("A", pair.a), ("B", pair.b))
     ]
     drawn = intervals("", bars)
     # the colours of the letters at the top of the page; Plotly's first row is B's of the last pair
@@ -194,7 +196,7 @@ def _figures(run: Listed, rates: Rates | None) -> Iterator[str]:
     if run.census and run.state == "ended":
         yield f"{run.targets} exact rates"
     elif rates is not None:
-        yield f"{rates.certified} of {run.targets} targets certified (not verified)"
+        yield f"{rates.certified} of {run.targets} targets certified"
         if rates.compared:
             yield rates.compared
         yield from (f"warning: {warning}" for warning in rates.warnings)
