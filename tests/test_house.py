@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3096,
     "cli": 3161,
     "config": 1338,
-    "datasets": 3560,
+    "datasets": 3690,
     "demo": 361,
     "engine": 4529,
     "journal": 1796,

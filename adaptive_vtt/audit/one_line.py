@@ -107,7 +107,7 @@ def audit(
         data: A folder, a table of labels, images or a Dataset (``datasets.as_dataset``); or a
             QuestionSpace, which includes dataset, relations and oracle.
         model: A function (list of images -> n x C of P(yes)) or any other model; see ``Audit``.
-        labels: Labels of images, if the data has none.
+        labels: Labels of images, if the data has none. Their index, or a column, may name files.
         concepts: Names of the model's answers for data without labels, or the columns of a table
             to ask about. Default None: all.
         relations: Image changes. Default None: those that suit the data.

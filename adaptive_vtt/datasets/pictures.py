@@ -11,8 +11,9 @@ import pandas as pd
 
 from ..errors import InputError, unexpected
 from ..types import UNKNOWN, Box
+from .pairing import check_unique
 from .scanning import Reading
-from .table import TableDataset, check_unique
+from .table import TableDataset
 
 ROUNDING = 1.0
 """Number of pixels by which a box may reach beyond its image: annotations are rounded, and some
@@ -125,7 +126,7 @@ def from_pictures(
     if not pictures or not concepts:
         raise InputError(f"{where}: expected images with annotated objects, got none")
     ids = [picture.id for picture in pictures]
-    check_unique(ids, "sample id", where)
+    check_unique(ids, "sample id", where, "images")
     truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]
     masks = {c: [picture.masks.get(c) for picture in pictures] for c in concepts}
     masks = {c: own for c, own in masks.items() if any(mask is not None for mask in own)}

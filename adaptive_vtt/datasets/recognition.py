@@ -31,7 +31,7 @@ from .formats.table_file import TABLES, ImageNames, odd_label
 from .formats.yolo import yolo_folders
 from .kinds import REGISTRY
 from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
-from .table import Labels, as_labels, from_table, image_ids, label_cells
+from .table import Labels, as_labels, image_ids, label_cells, labels_of_images, of_rows
 
 VOC = ("Annotations", "JPEGImages")
 """Folders of a dataset in the layout of PASCAL VOC."""
@@ -335,7 +335,7 @@ def as_dataset(
         data: A Dataset; a path that ``recognised`` accepts; a table of labels with a column of
             image files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W
             (x C).
-        labels: Labels of images, as ``as_labels`` accepts them. Default None: truths are unknown.
+        labels: Labels of images, as ``from_table`` accepts them. Default None: truths are unknown.
         concepts: Columns of a table to ask about, or, without labels, names of the concepts that a
             model answers about. Default None: all columns, or "image".
 
@@ -360,10 +360,14 @@ def as_dataset(
         raise unexpected("data", expected, type(data).__name__)
     if labels is None:
         ids = image_ids(images) or [str(number) for number in range(len(images))]
-        labels = pd.DataFrame(np.nan, ids, concepts or [folders.NOTHING])
-    elif isinstance(labels, pd.DataFrame) and concepts:
-        labels = labels[_known(concepts, labels)]
-    return _only(from_table(images, labels, name="images"), concepts)
+        unknown = pd.DataFrame(np.nan, ids, concepts or [folders.NOTHING])
+        return of_rows(images, unknown, name="images")
+    table, pairing = labels_of_images(labels, images)
+    if isinstance(labels, pd.DataFrame) and concepts:
+        table = table[_known(concepts, table)]
+    dataset = of_rows(images, table, name="images")
+    dataset.remarks = {"labels": pairing.remark} if pairing.remark else {}
+    return _only(dataset, concepts)
 
 
 def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
@@ -447,8 +451,8 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
         raise InputError(
-            "data: expected a column of image files in the table of labels, got none among "
-            f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
+            "data: expected a column of image files, as seen from this folder, got none among "
+            f"{some([*texts], 6)}; give the folder of images as data and the table as labels="
         )
     here = Folder(Path(), allow_outside=True)
     paths = [table_file.near_image(here, name) for name in texts[files[0]].astype(str)]
@@ -459,7 +463,7 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     others = [*roles["concepts"], *roles["metadata"], *filter(None, [id_column])]
     others = [name for name in others if name not in chosen]
     ids = texts[id_column].tolist() if id_column else image_ids(paths)
-    dataset = from_table(
+    dataset = of_rows(
         [path for path in paths if path is not None],
         as_labels(table[chosen]).set_axis([*map(str, ids or [])], axis=0),
         metadata=texts[others] if others else None,

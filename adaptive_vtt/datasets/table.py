@@ -23,6 +23,7 @@ from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
 from ..utils.mask_values import as_mask, read_mask
 from .base import HeldTruths, finite_rows
+from .pairing import Pairing, check_unique, is_numbers, paired
 from .scanning import NAMES, by_number, image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
@@ -31,15 +32,13 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
 """Matches a whole number that is written with decimals."""
 
 
-def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
-    """Return labels as a table n x C, indexed by sample id, with a column per concept.
+def as_labels(labels: Labels) -> pd.DataFrame:
+    """Return labels as a table n x C with a column per concept, and the index of a Series.
 
     Args:
         labels: A DataFrame, which is returned unchanged; an array n x C, whose concepts are "0",
             "1" ...; or n cells. Cells that are all 0, 1 or NaN are one concept, with the name of
             the Series, else "label". Other cells name classes, and each class becomes a column.
-        images: n images, whose file names are the ids of labels without an index. Default None, or
-            for images that are no files: ids are "0", "1" ...
 
     Raises:
         InputError: Labels have another number of dimensions, or are a path.
@@ -63,10 +62,7 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
             table = pd.DataFrame({str(getattr(labels, "name", None) or "label"): numbers})
         else:
             table = one_per_class(column)
-    if isinstance(labels, pd.Series) and not isinstance(labels.index, pd.RangeIndex):
-        return table.set_axis(labels.index, axis=0)
-    ids = image_ids(images)
-    return table if ids is None or len(ids) != len(table) else table.set_axis(ids, axis=0)
+    return table.set_axis(labels.index, axis=0) if isinstance(labels, pd.Series) else table
 
 
 def image_ids(images: Any) -> list[str] | None:
@@ -74,10 +70,38 @@ def image_ids(images: Any) -> list[str] | None:
 
     The result is None if the images are no files.
     """
-    if not isinstance(images, Sequence) or not all(isinstance(i, str | Path) for i in images):
-        return None
-    names = [Path(image).name for image in images]
-    return names if len(set(names)) == len(names) else [str(image) for image in images]
+    files = _file_names(images)
+    names = [Path(file).name for file in files or ()]
+    return names if files and len(set(names)) == len(names) else files
+
+
+def _file_names(images: Any) -> list[str] | None:
+    """Return the paths of images as texts, None if the images are no files."""
+    rows = images if isinstance(images, Sequence | np.ndarray) else [None]
+    named = all(isinstance(image, str | Path) for image in rows)
+    return [str(image) for image in rows] if named else None
+
+
+def labels_of_images(labels: Labels, images: Any) -> tuple[pd.DataFrame, Pairing]:
+    """Return labels with a row per image, in the order of the images, and how they were paired.
+
+    Args:
+        labels: Labels, as ``as_labels`` accepts them.
+        images: n images, as ``from_table`` accepts them.
+
+    Raises:
+        InputError: Labels have another form, or ``paired`` refuses their index.
+    """
+    rows = labels if isinstance(labels, pd.DataFrame | pd.Series) else as_labels(labels)
+    if images is None:
+        return as_labels(rows), Pairing(rows.index)
+    files = _file_names(images)
+    pairing = paired(rows, files)
+    table = as_labels(pairing.along(rows)).drop(columns=[*pairing.columns])
+    ids = image_ids(images)
+    if ids is not None and len(ids) == len(table) and is_numbers(table.index):
+        table = table.set_axis(ids, axis=0)
+    return table, pairing
 
 
 def one_per_class(classes: pd.Series) -> pd.DataFrame:
@@ -376,10 +400,12 @@ def from_table(
     Args:
         images: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
             or None if answers are recorded.
-        labels: n x C of 0, 1 or NaN (unknown), indexed by sample id, with a column per concept; or
-            an array, or n classes, see ``as_labels``.
+        labels: n x C of 0, 1 or NaN (unknown), with a column per concept; or an array, or n
+            classes, see ``as_labels``. If the index or a column of texts names the image files,
+            rows are joined by it. Else rows, and all other parts, are in the order of the images,
+            and a text index names the samples.
         features: Features by which samples are similar, n x d.
-        metadata: n rows of any values.
+        metadata: n rows of any values, joined by their index if it is that of the labels.
         masks: Concept -> n arrays (H x W, bool, or uint8 of two values far apart), paths, or
             functions that return an array; None for a sample without a mask.
         ignored: n masks of the pixels that scores ignore, in one of these forms.
@@ -391,18 +417,51 @@ def from_table(
 
     Raises:
         InputError: A label is not 0, 1 or unknown, an id or a column repeats, parts differ in
-            length, masks are of no concept, or a file does not exist.
+            length, masks are of no concept, or a file does not exist. The index of labels names
+            some images only, or is numbers other than 0, 1 ... in order.
     """
     if isinstance(images, str | Path):
         images = image_files(Path(images))
-    labels = as_labels(labels, images)
+    images = [*images] if isinstance(images, pd.Series) else images
+    table, pairing = labels_of_images(labels, images)
+    parts: dict[str, Any] = {"features": features, "metadata": metadata, "ignored": ignored}
+    parts = {name: pairing.along(rows) for name, rows in parts.items()}
+    if masks:
+        parts["masks"] = {concept: [*pairing.along(own)] for concept, own in masks.items()}
+    dataset = of_rows(images, table, skipped=skipped, name=name, **parts)
+    dataset.remarks = {"labels": pairing.remark} if pairing.remark else {}
+    return dataset
+
+
+def of_rows(
+    images: ImageSource,
+    labels: pd.DataFrame,
+    *,
+    features: npt.ArrayLike | None = None,
+    metadata: pd.DataFrame | None = None,
+    masks: MaskSource | None = None,
+    **named: Any,
+) -> TableDataset:
+    """Make a dataset as ``from_table`` does, of rows in the order of the images.
+
+    Args:
+        images: n images; None if answers are recorded.
+        labels: n x C of 0, 1 or NaN (unknown), indexed by sample id.
+        features: Features by which samples are similar, n x d.
+        metadata: n rows of any values.
+        masks: Concept -> n sources of masks.
+        named: Other arguments of ``TableDataset``.
+
+    Raises:
+        InputError: A part cannot be used, see ``from_table``.
+    """
     if 0 in labels.shape:
         got = "{} x {}".format(*labels.shape)
         remedy = "a row is a sample, a column of 0 and 1 a concept"
         raise unexpected("labels", "at least one sample and one concept", got, remedy)
     ids, concepts = [str(i) for i in labels.index], tuple(map(str, labels.columns))
     check_unique(ids, "sample id", "labels")
-    check_unique(concepts, "concept", "labels")
+    check_unique(concepts, "concept", "labels", "columns")
     table = None if features is None else finite_rows(features, len(ids), "features")
     parts: dict[str, Any] = {"images": images, "metadata": metadata}
     for concept, sources in (masks or {}).items():
@@ -414,8 +473,7 @@ def from_table(
     for kind, files in (("image", images), *(("mask", m) for m in (masks or {}).values())):
         if files is not None and not isinstance(files, np.ndarray):
             _check_files(kind, files, ids)
-    more: dict[str, Any] = {"features": table, "metadata": metadata, "masks": masks}
-    more |= {"ignored": ignored, "skipped": skipped, "name": name}
+    more: dict[str, Any] = {"features": table, "metadata": metadata, "masks": masks, **named}
     return TableDataset(images, _truths(labels, ids, concepts), ids, concepts, **more)
 
 
@@ -441,15 +499,6 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
         got = f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
         raise unexpected("labels", "0, 1 or empty (unknown)", got)
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
-
-
-def check_unique(names: Sequence[str], what: str, where: str) -> None:
-    """Raise InputError if a name is repeated."""
-    repeated = np.flatnonzero(pd.Index(names).duplicated())
-    if len(repeated):
-        place = repeated[0]
-        again = f"stands twice, again at position {place}; each is to be another"
-        raise InputError(f"{where}: {what} {names[place]!r} {again}")
 
 
 class WordedDataset(TableDataset):

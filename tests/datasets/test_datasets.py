@@ -69,11 +69,11 @@ def test_parts_that_do_not_fit_are_named(labels, parts, message):
 
 
 def test_ids_and_concepts_that_stand_twice_are_named(labels):
-    with pytest.raises(InputError, match=r"sample id 'b' stands twice, again at position 3"):
+    with pytest.raises(InputError, match=r"sample id 'b' stands twice, in rows 2, 4; leave one"):
         from_table(None, labels.set_axis(["a", "b", "c", "b"]))
     with pytest.raises(InputError, match=r"sample id '1' stands twice"):
         from_table(None, labels.set_axis([1, 2, 3, "1"]))
-    with pytest.raises(InputError, match=r"concept 'cyst' stands twice, again at position 2"):
+    with pytest.raises(InputError, match=r"concept 'cyst' stands twice, in columns 2, 3"):
         from_table(None, labels.set_axis(["drusen", "cyst", "cyst"], axis=1))
 
 
@@ -102,11 +102,13 @@ def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path):
 )
 def test_array_that_is_no_image_is_named(image, got):
     with pytest.raises(InputError, match=rf"sample 'eye': .*{got}"):
-        from_table([image], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0)
+        from_file(image)
 
 
 def from_file(path):
-    return from_table([path], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0).image
+    table = pd.DataFrame({"file": str(path), "drusen": [1]}, index=["eye"])
+    labels = table if isinstance(path, str | Path) else table[["drusen"]]
+    return from_table([path], labels).sample(0).image
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)

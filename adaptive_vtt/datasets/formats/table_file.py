@@ -24,7 +24,7 @@ from ...utils.tables import check_columns
 from ...utils.web import text_of
 from .. import scanning
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, Reading
-from ..table import TableDataset, from_table, label_cells, one_per_class
+from ..table import TableDataset, label_cells, of_rows, one_per_class
 from .image_rows import parquet_file
 
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
@@ -128,7 +128,7 @@ def read_table(
         kept = [file is not None for file in located.files]
         known, truths = known[kept], truths[kept]
     try:
-        dataset = from_table(
+        dataset = of_rows(
             None if images is None else [file for file in located.files if file is not None],
             truths,
             metadata=known[metadata] if metadata else None,
