@@ -1,6 +1,7 @@
 """A plain pool: items that are no images, asked and told by hand, certified like any other."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -394,6 +395,7 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert command(*given, "--take", str(tmp_path / "half.csv")) == 0
     printed = capsys.readouterr().out
     assert "took 3 losses" in printed
+    assert re.search(r"overall mean loss( +[0-9.]+ %){3} +no *\n", printed)
     assert f"1 labels count once item {first['item'][2]!r} has one" in printed
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""``avtt init``: write a folder that runs as it is, or a SPEC.toml for images that are there."""
+"""``avtt init``: write a folder that runs as it is, or a SPEC.toml for images of yours."""
 
 import json
 import os
@@ -43,7 +43,7 @@ from .printing import filled, plain_console
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
-"""Endings of files, which no folder's name has."""
+"""Endings of files; DIR is no folder if it has one of them."""
 ENDING = ".toml"
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
@@ -85,7 +85,7 @@ def init(
         if model is not None and not model.is_file():
             raise InputError(f"--model: file {str(model)!r} does not exist")
         if (written := write_first(directory, data, full, model)) is not None:
-            typer.echo(f"found {written.summary}")
+            typer.echo(f"recognised {written.summary}")
             show(written.space, written.targets, "all", plain_console())
             todo = f"make predict in {code} call your model"
             if model is not None:
@@ -120,7 +120,7 @@ def write_like(directory: Path, name: str) -> None:
 def _refuse_existing(directory: Path, *names: str) -> None:
     for name in names:
         if (directory / name).exists():
-            raise InputError(f"{directory / name}: stands there already; nothing was written")
+            raise InputError(f"{directory / name}: exists already; nothing was written")
 
 
 class First(NamedTuple):
@@ -139,9 +139,9 @@ def write_first(
 ) -> First | None:
     """Write SPEC.toml and model.py about the images in ``data`` or ``directory``.
 
-    Where there are none, write images, too, as ``write_start``, and return None. ``model``: a file
-    that model.py wraps. Raise InputError if a file would be overwritten, and for images whose
-    layout nobody knows.
+    Without images there, write some, too, as ``write_start``, and return None. ``model``: a file
+    that model.py wraps. Raise InputError if a file would be overwritten, and for images in an
+    unknown layout.
     """
     if directory.is_file() or (not directory.exists() and directory.suffix.lower() in FILES):
         raise InputError(
@@ -216,13 +216,13 @@ def first(
     Raises:
         InputError: The data cannot be used.
     """
-    if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
+    if layout.kind == "masks":  # an image without an object cannot lose it
         layout = replace(layout, options={**layout.options, "empty": "skip"})
     if layout.kind == "table" and "images" not in layout.options:
         raise InputError(
-            f"{layout.path}: its images are not there: no column has names of image files in "
-            f"{str(layout.path.parent)!r} or below; write their names into a column, or put the "
-            "table next to their folder"
+            f"{layout.path}: expected a column with names of image files in "
+            f"{str(layout.path.parent)!r} or below, got none; write their names into a column, or "
+            "put the table next to their folder"
         )
     layout, dataset = _loaded(layout)
     dataset.sample(0)  # an audit reads that, too
@@ -255,8 +255,8 @@ def first(
 
 
 def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
-    """Load the dataset; where some images of a table are missing, without their rows, as the spec
-    will have it. Raise InputError for data that cannot be used."""
+    """Return a layout and its dataset, without the rows of a table whose images are missing. Raise
+    InputError for data that cannot be used."""
     try:
         return layout, layout.load()
     except InputError:
@@ -305,8 +305,8 @@ def _stub(layout: Layout, dataset: Dataset) -> str:
 
 
 def commented_spec(chosen: Mapping[str, Any]) -> str:
-    """Return a SPEC.toml with every field described; those without a value in ``chosen``, by
-    SECTION.FIELD, are commented out."""
+    """Return a SPEC.toml with every field described. Fields are commented out unless ``chosen`` has
+    a value for SECTION.FIELD."""
     words = {"sections": Spec.model_fields, "texts": field_texts("sections"), "chosen": chosen}
     functions: Any = {"kinds_of": kinds_of, "kind_name": kind_name, "example": example}
     functions |= {"shown_value": shown_value, "toml": _toml}

@@ -19,7 +19,7 @@ from ..errors import InputError, unexpected
 
 SHARED = """
 directory (DIR): Folder that an audit wrote (its --out).
-head (HASH): The journal's head that you noted earlier: 32 hexadecimal digits.
+head (HASH): The journal's fingerprint that you noted: 32 hexadecimal digits.
 json_: Print the result as JSON, and nothing else.
 open_: Open the report in the browser.
 out: Folder to write journal.db, result.json and report.html into.

@@ -185,7 +185,7 @@ class Plan:
     at_full_length: bool = False
 
     def likely_cost(self, calls: int = 1) -> str:
-        """Return the likely cost of so many calls, as a range if prices are guessed."""
+        """Return the likely cost of ``calls`` calls, as a range if prices are guessed."""
         ends = (self.expected or 0.0, self.expected_most or 0.0)
         return " to ".join(dict.fromkeys(money(calls * end, self.currency) for end in ends))
 
@@ -256,7 +256,7 @@ def _in_calls(row: Forecast, sources: SourceCalls, space: QuestionSpace, probes:
 
 @dataclass(frozen=True)
 class Pilot:
-    """An earlier audit: its folder, its evidence, what a call of it cost, its targets' names."""
+    """An earlier audit: its folder, evidence, mean cost of a call, target names and currency."""
 
     folder: Path
     content: Evidence
@@ -287,7 +287,8 @@ class Pilot:
         return cls(folder, content, cost, frozenset(certificate.targets), currency)
 
     def check(self, narrowed: Plan) -> None:
-        """Raise InputError if it certified other targets, or was paid in another currency."""
+        """Raise InputError if the pilot certified other targets, or was paid in another
+        currency."""
         if self.cost and self.currency != narrowed.currency:
             raise InputError(
                 f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
@@ -304,10 +305,16 @@ class Pilot:
 class Width:
     """Calls and cost of certifying all targets to +-``half_width``.
 
-    Calls ``at_least`` and ``at_most``, ``likely`` by loss rate, and ``by_pilot`` as an earlier
-    audit's journal forecasts (None without one), in four of five audits within
-    ``range_by_pilot``. ``cost`` of the likely calls, from the lowest loss rate to the highest where
-    the provider counts much, and ``cost_by_pilot``; None if prices are not known.
+    Attributes:
+        half_width: The half-width, as a share.
+        at_least: Fewest calls.
+        likely: Likely calls by loss rate.
+        at_most: Most calls.
+        cost: Cost of the likely calls: at the lowest loss rate, and at the highest if the provider
+            counts many tokens. None if prices are not known.
+        by_pilot: Calls that an earlier audit forecasts, None without one.
+        range_by_pilot: Range of these in four of five audits.
+        cost_by_pilot: Cost of ``by_pilot``, None if prices are not known.
     """
 
     half_width: float
@@ -425,8 +432,8 @@ def _notes(
     rows: Sequence[Width],
     pilot: Pilot | None,
 ) -> list[str]:
-    """Return what else an audit of the spec will do, how far its limits reach, and what the plan
-    does not know."""
+    """Return sentences on how the audit will run, how far its limits reach, and what the plan does
+    not estimate."""
     judge, budget, cap = space.oracle.judge_by, spec.audit.budget, spec.audit.max_cost
     paid = spec.model.costs_money or model.costs_money or judge is not None
     samples = insists(dict(spec.audit) | dict(spec.certify) | dict(spec.stop))
@@ -471,7 +478,7 @@ SIDE = 64
 """Pixels of an image's side: providers refuse smaller ones."""
 SHADES = {"black": 0, "white": 255}
 QUOTED = 100
-"""Characters of a reply that are shown."""
+"""Most characters of a reply that are shown."""
 
 
 def ask_twice(spec: Spec, base: Path) -> int:

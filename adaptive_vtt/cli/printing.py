@@ -65,6 +65,8 @@ def print_frame(title: str, frame: "pd.DataFrame", *, narrow: bool = False) -> N
     def cell(value: Any) -> str:
         if pd.isna(value):
             return "-"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
         if isinstance(value, float):
             return f"{100 * value:.1f} %" if value <= 1 and not narrow else f"{value:g}"
         return str(value).replace("+", "+\n") if narrow else str(value)

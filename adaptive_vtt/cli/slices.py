@@ -17,7 +17,7 @@ from ..errors import InputError, JournalError
 from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import JsonObject
-from ..utils.figures import outward
+from ..utils.figures import percent, span
 from .options import names
 from .printing import filled, print_json
 
@@ -78,9 +78,8 @@ def slices(
     if json_:
         print_json(record)
     else:
-        words: dict[str, object] = {"of_unseen": of_unseen, "outward": outward}
-        words |= {"share": "{:.1%}".format, "json": partial(dumps, default=str)}
-        typer.echo(filled("slices", **record, **words))
+        words = {"span": span, "percent": percent, "json": partial(dumps, default=str)}
+        typer.echo(filled("slices", **record, of_unseen=of_unseen, **words))
 
 
 def _certified(run: Run) -> list[JsonObject]:
@@ -110,9 +109,8 @@ def quoted(run: Run) -> list[str]:
 
 
 def of_unseen(lower: float, upper: float, questions: int, **_: object) -> str:
-    """Return the rate to quote: the failures by which the slice was found are not in it."""
-    low, high = outward(lower, upper)
-    return f"rate {low:.1%} to {high:.1%} of the {questions:,} questions unseen when it was found"
+    """Return the rate to quote, without the failures by which the slice was noticed."""
+    return f"rate {span(lower, upper)} on the {questions:,} questions unseen when it was noticed"
 
 
 def _proposed(evidence: Evidence, space: QuestionSpace, proposal: Slice) -> JsonObject:

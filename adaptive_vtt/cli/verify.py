@@ -26,7 +26,7 @@ CALLS = ("draw", "source")
 """Kinds of links that stand for one call each."""
 HEAD = re.compile(r"\b[0-9a-f]{32}\b")
 OLDER = 4
-"""The exit code where all is as it was written, and some of it before the journal's last rows."""
+"""Exit code if all is unchanged, but a file is older than the journal's last rows."""
 
 
 def verify(directory: Path, *, head: str | None = None) -> None:
@@ -35,8 +35,8 @@ def verify(directory: Path, *, head: str | None = None) -> None:
     The journal's file, chain and rows are checked, every interval is recomputed
     with separate code, and every field of result.json and the report's head
     are compared. This detects damage and careless edits. To detect a journal that
-    was rewritten as a whole, note its head (in result.json and the report), and
-    give it as --head. Nothing is written, and an audit may be running.
+    was rewritten as a whole, note its fingerprint, and give it as --head. Nothing
+    is written, and an audit may be running.
 
     Exit codes: 0 all is right; 2 something is wrong; 4 all is right, but
     result.json or the report is older than the journal, as after a kill.
@@ -57,11 +57,11 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
 
     Args:
         out: The run folder.
-        head: The journal's head as it was kept elsewhere, 32 hexadecimal digits.
+        head: The journal's head that was noted earlier, 32 hexadecimal digits.
 
     Returns:
-        What was checked, and a sentence for each file that was written before the journal's last
-        rows, and last what writes them again.
+        What was checked, and a sentence for each file that is older than the journal's last rows,
+        then one with the command that writes them again.
 
     Raises:
         JournalError: For anything that is wrong.
@@ -111,7 +111,7 @@ def _check_result(journal: Journal, path: Path) -> str:
         f"{path}: {difference}" if difference else census.altered(path.parent, dict(result.census))
     )
     if problem:
-        moment = "" if then is journal else ", as of the journal_head that it carries"
+        moment = "" if then is journal else ", as of the journal_head that it names"
         raise JournalError(f"{problem}{moment}")
     return "" if then is journal else _age(journal, head, path)
 

@@ -125,9 +125,9 @@ def versus(  # noqa: PLR0913 - a command's options
 
 
 def _print_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]) -> None:
-    """Print that the limits of the first spec, which has them for one model, count for both.
+    """Print that limits of the first spec, meant for one model, count for both together.
 
-    ``flags`` and ``sets``: the options of the command, which take their place.
+    ``flags`` and ``sets``: options of the command, which replace them.
     """
     given = {name for name, value in flags.items() if value is not None}
     given |= {change.partition("=")[0].strip() for change in sets}
@@ -181,13 +181,13 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
         raise InputError(f"--journal-a {asked.journal_a}: expected a run folder, got another")
     targets = named_targets(space, options["targets"], options["where"])
     until = Gated.of(asked.gate, [t.id for t in targets], versus=True) if asked.gate else None
-    # it would end by intervals, and 'avtt gate' decide afterwards by the claim's bets
+    # the comparison would end by intervals, while 'avtt gate' decides by the claim's bets
     if until is not None and asked.at_least is not None and until.only_claims(asked.at_least):
         raise InputError(
             f"--gate: expected a rule next to the claim --at-least {asked.at_least:g}, got that "
             f"claim, {asked.gate[0]!r}; leave one of the two out"
         )
-    # the files that hold the models, which distinguish two of the same name
+    # the models' files, which distinguish two models of the same name
     files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in (a, b)]
     notes: dict[str, Any] = {"begun_by": shlex.join(["avtt", *sys.argv[1:]])}
     if files[0] != files[1] and all(spec.model.file() for spec, _ in (a, b)):
@@ -247,8 +247,8 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str)
 
 
 def _still_open(verdict: Verdict, run: Run) -> str:
-    """Return how many differences are open, and about how many calls of both models would decide
-    them, as --budget counts calls."""
+    """Return how many differences are open, and how many more calls, of both models, would likely
+    decide them."""
     result, targets = verdict.result, verdict.targets
     count = int((targets["decision"] == "open").sum())
     text = f"{count} of {len(targets)} targets {'is' if count == 1 else 'are'} open"

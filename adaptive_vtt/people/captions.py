@@ -103,7 +103,7 @@ def items(journal: Journal) -> list[Item]:
     if listed:
         return listed
     raise JournalError(
-        "labels: no answer in this journal names objects; only audits of captions can be labelled"
+        "labels: expected an audit of captions, got another; --realism and --questions take any"
     )
 
 

@@ -440,7 +440,7 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
     if facts.rejudged is not None:
         return [_rejudged(facts.rejudged.source)]
     if not by_command:
-        why = "under a higher limit if it met one, and decide again"
+        why = "continues, under a higher limit if it met one, to decide again"
         if facts.begun_by is None:
             return [_resumed(run, names, "", "", why)]
         made = sum(calls_of(certificate, run.draws, run.calls, len(run.sources), facts.known_a))

@@ -144,7 +144,7 @@ def whole_folder(out: Path) -> Iterator[Path]:
     out = Path(os.path.abspath(out))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(
-            f"{out}: stands there already; nothing was written: name a folder that is new or empty"
+            f"{out}: exists already; nothing was written: name a folder that is new or empty"
         )
     partial = out.with_name(f"{out.name}.partial")
     with _writing(out):

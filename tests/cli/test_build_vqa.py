@@ -116,7 +116,7 @@ def test_what_labels_were_taken_for_is_told(tmp_path: Path) -> None:
     write_text(table, table.read_text().replace("ulcer", "text"))
     asked = ("build-vqa", str(tmp_path / "set"), "--kinds", "presence", "--concepts", "polyp,text")
     printed = shown(*asked, "--out", str(tmp_path / "q"))
-    assert "labels: polyp (lesion), text (artefact); --role says" in printed
+    assert "labels: polyp (lesion), text (artefact); --role LABEL=ROLE changes" in printed
     assert set(pd.read_csv(tmp_path / "q/sources.csv")["about"].str[:5]) == {"polyp"}
     printed = shown(*asked, "--out", str(tmp_path / "r"), "--role", "text=lesion")
     assert "labels: polyp (lesion), text (lesion); " in printed
@@ -255,7 +255,7 @@ def test_the_command_chain_with_the_demo_endpoint(
     both = ["--tsv", str(every), "--all", "--failures", str(tmp_path / "f")]
     assert f"wrote {every}: {asked} questions" in shown("export", out, *both)
     for given, sentence in (
-        (["--tsv", str(tsv)], "wrong.tsv: stands there already; nothing was written"),
+        (["--tsv", str(tsv)], "wrong.tsv: exists already; nothing was written"),
         ([], "--mix OUT or --questions SPEC.toml, got none of them"),
         (["--failures", str(tmp_path / "g"), "--all"], "--all: expected --tsv FILE.tsv with it"),
         (["--tsv", "new.tsv", "--coco"], "--coco: expected --failures OUT or --disagreements OUT"),

@@ -54,22 +54,22 @@ def images(folder: Path) -> None:
 LAYOUTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "classes": (
         classes,
-        "found 12 images in 3 class folders (cat, dog, fox)",
+        "recognised 12 images in 3 class folders (cat, dog, fox)",
         {"oracle": {"kind": "top-class"}, "dataset": {"kind": "classes", "path": "."}},
     ),
     "table": (
         table,
-        "found 12 images with a table of labels (bright, round)",
+        "recognised 12 images with a table of labels (bright, round)",
         {"dataset": {"id_column": "filename", "metadata": ["hospital"], "images": "pictures"}},
     ),
     "masks": (
         masks,
-        "found 11 images with masks",
+        "recognised 11 images with masks",
         {"oracle": {"kind": "mask-drop"}, "dataset": {"kind": "masks", "empty": "skip"}},
     ),
     "images": (
         images,
-        "found 12 images without labels",
+        "recognised 12 images without labels",
         {"oracle": {"kind": "consistency"}, "dataset": {"kind": "images"}},
     ),
 }
@@ -110,7 +110,7 @@ def test_nothing_of_the_users_is_overwritten(tmp_path: Path) -> None:
     write_text(tmp_path / "model.py", "mine")
     write_first(tmp_path)
     assert (tmp_path / "model.py").read_text() == "mine"
-    with pytest.raises(InputError, match=r"SPEC\.toml: stands there already; nothing was written"):
+    with pytest.raises(InputError, match=r"SPEC\.toml: exists already; nothing was written"):
         write_first(tmp_path)
 
 

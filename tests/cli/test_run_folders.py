@@ -217,7 +217,7 @@ def test_a_result_older_than_the_journal_is_no_forged_one(
     assert run("verify", str(killed)) == 0
     result = json.loads((killed / "result.json").read_text())  # of now, under a head of before:
     (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
-    assert "is missing, as of the journal_head that it carries" in refused("verify", str(killed))
+    assert "is missing, as of the journal_head that it names" in refused("verify", str(killed))
 
 
 # -- ended: nothing is asked, so nothing is learnt anew -----------------------------------------

@@ -70,9 +70,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_the_audit_found_is_certified_and_told(folder):
     text = shown("slices", str(folder / "found"))
-    rate = r"[0-9.]+% to [0-9.]+%"
+    rate = r"[0-9.]+ to [0-9.]+ %"
     assert re.search(
-        rf"^lamp red, present\n  rate {rate} of the \d+ questions unseen when it was found\n"
+        rf"^lamp red, present\n  rate {rate} on the \d+ questions unseen when it was noticed\n"
         rf"  whole slice {rate}, certified\n  found at call \d+, ",
         text,
     )

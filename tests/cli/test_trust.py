@@ -123,7 +123,7 @@ def test_dry_run_imports_no_model_and_no_proxy(start: Path, tmp_path: Path) -> N
     assert target in text
     spec.write_text(f"{text}\n[certify.proxies]\nother = {target!r}\n")
     printed = shown("audit", str(spec), "--dry-run", "--budget", "4")
-    assert "no model was imported: a call is taken to answer every concept" in printed
+    assert "no model was imported: the plan assumes that a call answers every concept" in printed
     assert not mark.exists()
 
 
@@ -132,6 +132,6 @@ def test_what_a_dry_run_assumed_of_a_model_is_held_against_it(start: Path, tmp_p
     text = spec.read_text()
     spec.write_text(text.replace("[model]", '[model]\nper_call = "one"', 1))
     given = ["audit", str(spec), "--budget", "4"]
-    assert "a call is taken to answer one question" in shown(*given, "--dry-run")
+    assert "the plan assumes that a call answers one question" in shown(*given, "--dry-run")
     sentence = refused(*given, "--out", str(tmp_path / "out"))
     assert "model.per_call: expected 'all', as the model says" in sentence

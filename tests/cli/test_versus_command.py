@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.versus import verdict_of
-from adaptive_vtt.certify.further import NONE, Range
+from adaptive_vtt.certify.further import DONE, Range
 from adaptive_vtt.certify.status import compared
 from adaptive_vtt.cli.run_folder import same_command
 from adaptive_vtt.cli.versus import _print_limits as print_limits
@@ -108,7 +108,7 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
     more = None if likely is None else Range(likely, 30, 70)
     done, open_ = (
         replace(verdict.result.statuses[0], decision=decision, more_calls=further)
-        for decision, further in (("better", NONE), ("open", more))
+        for decision, further in (("better", DONE), ("open", more))
     )
     decisions = verdict.targets.head(2).assign(decision=["better", "open"])
     read.__dict__["statuses"] = [done, open_]  # a cached property

@@ -236,5 +236,5 @@ def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(tmp_path: Path) -> No
     for tau, warned in ((0.5, True), (0.8, False)):
         options = ["--dry-run", "--budget", "5", "--set", f"stop.uncertainty={tau}"]
         out = " ".join(shown("audit", spec, *options).split())
-        sentence = "cannot fall below 0.763 of its prior, and 0.5 is asked for: if the first 100"
+        sentence = "cannot fall below 0.763 of its prior, and the goal is 0.5: if the first 100"
         assert (sentence in out) is warned

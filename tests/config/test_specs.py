@@ -289,7 +289,7 @@ def test_specs_are_listed_and_begun_with(tmp_path: Path) -> None:
     assert run("init", str(tmp_path), "--like", "endobench") == 0
     assert (tmp_path / "SPEC.toml").read_text() == (SPECS / "endobench.toml").read_text()
     for folder, options, sentence in (
-        (".", ["masks"], "SPEC.toml: stands there already; nothing was written"),
+        (".", ["masks"], "SPEC.toml: exists already; nothing was written"),
         ("a", ["endobnch"], "unknown spec 'endobnch'; did you mean 'endobench'?"),
         ("a", ["masks", "--full"], "--like: expected neither --data, --model nor --full with it"),
     ):

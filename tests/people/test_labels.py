@@ -41,7 +41,7 @@ def test_cards_are_the_objects_of_judged_answers(found: list[Item]) -> None:
         (details(entry("dog", visible="x")), r"question 0: .*(Value|Type)Error"),
         (details(entry("dog", boxes=[[1, 2]])), "question 0: .*ValueError"),
         (details(entry("dog"), entry("dog")), "question 0: expected each object once"),
-        (None, "no answer in this journal names objects"),
+        (None, "expected an audit of captions, got another"),
     ],
 )
 def test_details_that_cannot_be_labelled(space: QuestionSpace, case: Any, message: str) -> None:

@@ -235,7 +235,7 @@ def audit() -> Audit:
 def test_folder_in_use_is_left_alone_and_an_empty_one_taken(audit: Audit, tmp_path: Path) -> None:
     (tmp_path / "used").mkdir()
     (tmp_path / "used/mine.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"used: stands there already; nothing was written"):
+    with pytest.raises(InputError, match=r"used: exists already; nothing was written"):
         exported(audit, tmp_path / "used")
     assert names(tmp_path) == {"used/mine.txt"}
     (tmp_path / "empty").mkdir()

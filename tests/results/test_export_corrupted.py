@@ -168,7 +168,7 @@ def test_the_command_writes_what_medmnist_reads(tmp_path: Path) -> None:
     first = dataset.sample(4).require_image()  # the first image at the second severity
     assert not np.array_equal(first, dataset.sample(0).require_image())
     assert len(np.unique(first.reshape(-1, 3), axis=0)) < 300  # coarse pixels
-    assert "stands there already" in refused("export", str(folder), "--corrupted", str(out))
+    assert "exists already" in refused("export", str(folder), "--corrupted", str(out))
 
 
 def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(tmp_path: Path) -> None:

@@ -422,7 +422,7 @@ def export_questions(
         JournalError: The journal is of another space.
     """
     if Path(path).exists():
-        raise InputError(f"{path}: stands there already; nothing was written")
+        raise InputError(f"{path}: exists already; nothing was written")
     table = counting(judged_of(Run.of(source), space, least_loss))
     wanted = table[everything | (table["loss"] >= least_loss)].drop_duplicates("question")
     if wanted.empty:
