@@ -1,4 +1,4 @@
-"""Oracles: answer and expectation in, outcome out."""
+"""Oracles: rules that judge an answer by what was expected, and return its loss."""
 
 from typing import TYPE_CHECKING
 

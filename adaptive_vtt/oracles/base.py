@@ -1,4 +1,4 @@
-"""The protocol of oracles, and defaults of its members."""
+"""The protocol of oracles, and the defaults of its optional members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,30 @@ from .judge_models import JudgeModel, Query
 
 UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
 MISCLASSIFICATION, LABEL_ERROR = "misclassification rate", "label error"
-"""Names of the error where each image has one class, and where it has any labels."""
+"""Names of the error rate for images with one class each, and for images with any labels."""
 
 
 def error_of(concepts_are: types.ConceptsAre, rates: Mapping[str, int]) -> str:
-    """Return the name of the mean loss over all concepts; ``rates``: those of a single one."""
-    only = next(iter(rates)) if len(rates) == 1 else types.ERROR
-    return {"classes": MISCLASSIFICATION, "labels": LABEL_ERROR}.get(concepts_are, only)
+    """Return the name of the mean loss over all concepts.
+
+    Args:
+        concepts_are: As in ``OracleDefaults``.
+        rates: Name -> side of the truth, for the rates of a single concept.
+    """
+    other = next(iter(rates)) if len(rates) == 1 else types.ERROR
+    return {"classes": MISCLASSIFICATION, "labels": LABEL_ERROR}.get(concepts_are, other)
 
 
 @dataclass(frozen=True)
 class Premise:
-    """A question about a follow-up, with its origin.
+    """Everything on which the expected answer to a question depends.
 
     Args:
         relation: The relation that made the follow-up.
-        follow_up: Its image, and the draws that made it.
+        follow_up: The follow-up image, and the random numbers that made it.
         sample: The source.
         question: The question about the follow-up.
-        source_answer: The answer about the source, where the oracle needs it.
+        source_answer: The answer about the source, if the oracle needs it.
     """
 
     relation: RelationDefaults
@@ -45,10 +50,13 @@ class Premise:
 
 
 class Oracle(Protocol):
-    """Judges an answer against what was expected, or against the source image's answer.
+    """A rule that judges an answer by the expected one, or by the answer about the source image.
 
-    ``needs_source``: whether the model must also be asked about the source image. The source image
-    (relation identity) is then no question. ``OracleDefaults`` has the optional members.
+    ``OracleDefaults`` has the optional members.
+
+    Attributes:
+        needs_source: Whether the model must be asked about the source image, too. The source image
+            (relation identity) is then no question.
     """
 
     needs_source: bool
@@ -60,11 +68,11 @@ class Oracle(Protocol):
 class OracleDefaults:
     """Defaults of the optional members of an oracle.
 
-    ``concepts_are`` decides which further figures follow from the rates:
+    ``concepts_are`` decides which further figures are derived from the rates:
 
-    - "classes": each image has exactly one, and the most probable one is the answer.
-    - "labels": each is present or not, and a wrong answer is the opposite.
-    - "choices": each question has one right option.
+    - "classes": each image has exactly one concept, and the most probable one is the answer.
+    - "labels": each concept is present or absent, and a wrong answer is the opposite.
+    - "choices": each question has one correct option.
     """
 
     needs_source = False
@@ -74,17 +82,17 @@ class OracleDefaults:
     whole_call: bool = False
     """True if all concepts must be answered in one call."""
     whole_source: bool = False
-    """True if it gets the answers about all concepts of the source image, as a tuple."""
+    """True if ``source_answer`` is a tuple of the answers about all concepts of the source."""
     judges_masks: bool = False
-    """True if answers are masks that are compared with others."""
+    """True if answers are masks."""
     judges_scores: bool = False
-    """True if an answer may be a mask's score by the same metric."""
+    """True if an answer may be the score of a mask, by the same metric, instead of the mask."""
     tells_losses: bool = False
     """True if answers are losses, so that there is no answer to predict."""
     judge_by: JudgeModel | None = None
-    """The judge model that is asked where the rule is not sure, if there is one."""
+    """The judge model that is asked if the rule is unsure; None: there is none."""
     models: int = 1
-    """Models that a call asks; an answer holds the answers of all and costs as many calls."""
+    """Number of models that a call asks; an answer contains those of all."""
 
     @property
     def error(self) -> str:
@@ -93,12 +101,12 @@ class OracleDefaults:
 
     @property
     def regime(self) -> str | None:
-        """The named rule that reads replies in words; journaled."""
+        """Name of the rule that reads replies in words, for the journal; None: there is none."""
         return None
 
     @property
     def original(self) -> Oracle:
-        """The user's oracle: this one, unless it is adapted."""
+        """The user's oracle: this one, or the one that it wraps."""
         return self
 
     @property
@@ -107,10 +115,8 @@ class OracleDefaults:
         return (self.original,)
 
     def alone(self) -> "OracleDefaults | None":
-        """Return this oracle, or one in its place, that judges each answer by itself.
-
-        None if there is none.
-        """
+        """Return an oracle for the same purpose that judges each answer without that about the
+        source: this one, or another; None if there is none."""
         return None if self.needs_source else self
 
     def judge(
@@ -119,11 +125,12 @@ class OracleDefaults:
         raise TypeError(f"{type(self).__name__} defines no judge")
 
     def view(self, dataset: Dataset) -> Dataset:
-        """Return the samples and concepts that can be judged."""
+        """Return the dataset with the concepts and truths that this oracle judges."""
         return dataset
 
     def asked(self, dataset: CompleteDataset) -> tuple[tuple[str, ...], Sequence[int]]:
-        """Return the concepts to send to a model about a viewed dataset, and which one each is."""
+        """Return the concepts to send to a model, and the index among them of each concept of
+        ``view``."""
         return dataset.asked
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
@@ -131,32 +138,35 @@ class OracleDefaults:
         return True
 
     def most_versions(self, dataset: CompleteDataset) -> int:
-        """Return the most versions of a source image that the oracle may ask about, without the
-        image itself."""
+        """Return the maximum number of versions of a source image that the oracle asks about, apart
+        from the image itself."""
         return 0
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, types.Version]:
-        """Return the versions of a source image to ask about, by place (below ``most_versions``).
+        """Return the versions of a source image to ask about, by number (below ``most_versions``).
 
-        ``received`` has the answers so far; None: return all versions that may be asked about. An
-        oracle with versions gets a ``Received`` as ``source_answer``.
+        An oracle with versions gets a ``Received`` as ``source_answer``.
+
+        Args:
+            sample: The source.
+            received: The answers so far. None: return all versions that may be asked about.
         """
         return {}
 
     def models_asked(self, questions: Indices) -> Indices:
-        """Return how many models each question is sent to: (n,), in 1..models."""
+        """Return the number of models to which each question is sent, (n,) in 1..models."""
         return np.full(len(questions), self.models)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
-        """Return the losses of each of several models, from an outcome's details; () of one."""
+        """Return the loss of each of several models from an outcome's details; () for one model."""
         return ()
 
-    def expect(self, given: Premise) -> Any:
+    def expect(self, premise: Premise) -> Any:
         """Return the expected answer to the follow-up."""
-        return given.relation.expect(given.question.truth, given.follow_up)
+        return premise.relation.expect(premise.question.truth, premise.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        """Return a source image's answer as a number by which follow-ups can be judged again.
+        """Return an answer about a source image as a number, by which follow-ups can be judged.
 
         Raises:
             InputError: The answer cannot be a number.
@@ -164,20 +174,25 @@ class OracleDefaults:
         return value if isinstance(value, float) else None
 
     def query(self, case: Case) -> Query | None:
-        """Return the question to ``judge_by`` about an answer; None for none."""
+        """Return the question to the judge model about an answer; None if it is not asked."""
         return None
 
     def settled(self, case: Case, reply: Value) -> Outcome:
-        """Return the outcome of an answer, given the ``reply`` of ``judge_by``, or Unanswered."""
+        """Return the outcome of an answer by the reply of the judge model, or Unanswered."""
         raise TypeError(f"{type(self).__name__} defines no settled")
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
-        """Return the outcomes of a call's questions; ``values`` are its answers to all concepts."""
+        """Return the outcomes of the questions of a call.
+
+        Args:
+            cases: The questions that are judged, with their answers.
+            values: The answers to all concepts of the call.
+        """
         return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]
 
 
 class Adapted(Completed, OracleDefaults):
-    """An oracle that does not inherit from ``OracleDefaults``."""
+    """Wrapper that adds ``OracleDefaults`` to an oracle that does not inherit from it."""
 
     @property
     def original(self) -> Oracle:

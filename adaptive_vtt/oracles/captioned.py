@@ -1,6 +1,6 @@
-"""Captions: one open question per image, asked about sources, too.
+"""Captions: one open question per image, which is asked about source images, too.
 
-``Captioned`` is a dataset as a captioner sees it; ``CaptionOracle`` the base of its oracles.
+``Captioned`` is the view of a dataset for captioners, and ``CaptionOracle`` the base of oracles.
 """
 
 import hashlib
@@ -25,9 +25,14 @@ QuestionOption = Annotated[str, Option("what to ask about every image", min_leng
 
 
 class Captioned(View):
-    """``dataset`` with the only concept "caption", asked about in words, of every sample.
+    """A dataset whose only concept is "caption", which is asked about each sample.
 
-    ``received``: by sample, the model's answers by which follow-ups are chosen.
+    Args:
+        dataset: The dataset.
+        question: The question about each image.
+
+    Attributes:
+        received: Index of a sample -> the model's answers by which its follow-ups are chosen.
     """
 
     def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
@@ -45,7 +50,7 @@ class Captioned(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash that covers the words of the question, too: other words, another audit."""
+        """A hash that covers the text of the question, too."""
         content = repr((super().fingerprint, self.question))
         return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
@@ -55,15 +60,19 @@ NOTHING: Mapping[str, Any] = {
     **{"size": [1, 1], "shown_size": [1, 1], "boxes": [], "objects": [], "unnamed": []},
     **{"comparable": False, "versions": 0},
 }
-"""The details of a follow-up without a caption: every field, empty."""
+"""The details of a follow-up without a caption, with empty fields."""
 NOT_CAPTIONED = Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
 _FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
 
 
 class CaptionOracle(OracleDefaults):
-    """Base of oracles that read captions against the source image's.
+    """Base of oracles that compare captions with that of the source image.
 
-    Where the source was not captioned its follow-ups are excluded.
+    Follow-ups of a source without a caption are excluded.
+
+    Args:
+        question: The question about each image.
+        unanswered_loss: Loss of a question without answer.
     """
 
     needs_source = True
@@ -73,7 +82,7 @@ class CaptionOracle(OracleDefaults):
         self.question, self.unanswered_loss = question, unanswered_loss
 
     def view(self, dataset: Dataset) -> Dataset:
-        """Raise InputError for a dataset without images."""
+        """Return the view of captioners; raise InputError for a dataset without images."""
         if not dataset.has_images:
             raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
         return Captioned(dataset, self.question)
@@ -82,16 +91,16 @@ class CaptionOracle(OracleDefaults):
         return (CAPTION,), range(1)
 
     def unread(self, answer: Any, sample: str) -> Outcome | None:
-        """Return the outcome of an answer without a caption; None for a caption.
+        """Return the outcome of an answer that is no caption; None if it is a caption.
 
         Raises:
             ModelError: The answer is no text.
         """
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)
-        no = refusal(words(answer, sample))
-        if no or not answer.strip():
-            return Outcome(self.unanswered_loss, unanswered=no or NO_ANSWER)
+        refused = refusal(words(answer, sample))
+        if refused or not answer.strip():
+            return Outcome(self.unanswered_loss, unanswered=refused or NO_ANSWER)
         return None
 
 
@@ -104,16 +113,16 @@ def caption_of(answer: SourceAnswer, sample: str) -> str | None:
 
 
 def refusal(caption: str) -> str | None:
-    """Return the words of a caption that refuse to describe the image; None for any other caption.
+    """Return the reason if a caption refuses to describe the image, else None.
 
-    Only captions that begin in the first person can refuse: "a man cannot open a door" says what
-    is in the picture, "I cannot ..." does not.
+    Only captions that begin in the first person can refuse: "I cannot ..." does, "a man cannot open
+    a door" describes the image.
     """
     return declines(caption) if _FIRST_PERSON.match(caption) else None
 
 
 def words(answer: Any, sample: str) -> str:
-    """Return the answer; raises ModelError for one that is no text."""
+    """Return an answer that is a text; raise ModelError for another one."""
     if not isinstance(answer, str):
         raise ModelError(f"captions: expected a text, got {answer!r} for sample {sample!r}")
     return answer

@@ -1,4 +1,4 @@
-"""Multiple choice: the option that a reply names, against the right one.
+"""Multiple choice: compare the option that a reply names with the correct one.
 
 Source: EndoBench, section 4.1 and its public scoring code; see ``oracles.choice_extraction``.
 """
@@ -22,13 +22,18 @@ ERRORS = MappingProxyType({"error rate": 1})
 """Name of the only rate -> its side of the truth, which is always 1."""
 
 ASKED = "asked"
-"""In an outcome's details: the question in words, its options, and what is right."""
+"""Key, in an outcome's details, of the question in words, its options, and the correct answers."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectation of a reply: a right letter or the accepted answers, a reason why the question
-    does not count, or "", and the question."""
+    """The expected reply.
+
+    Attributes:
+        right: The correct letter, or the accepted answers.
+        spoilt: The reason why the question is excluded, "" if it counts.
+        ask: The question.
+    """
 
     right: tuple[str, ...]
     spoilt: str = ""
@@ -36,20 +41,26 @@ class Expected:
 
 
 class InWords(OracleDefaults):
-    """Base of oracles that read replies in words by a rule, and ask a ``judge`` where that is not
-    sure. Answers that are numbers are scores: right from .5 on."""
+    """Base of oracles that read replies in words by a rule, and ask a judge model if it is unsure.
+
+    An answer that is a number is a score, and correct from .5 on.
+
+    Args:
+        judge: The judge model; None: there is none.
+        unanswered_loss: Loss of a question without answer.
+    """
 
     rates = ERRORS
 
     judged_by: ClassVar[Regime] = "option-matching"
-    """The default regime of a judge."""
+    """The default regime of a judge model."""
 
     def __init__(self, judge: JudgeModel | None, unanswered_loss: float) -> None:
         self.judge_by, self.unanswered_loss = judge, unanswered_loss
 
     @property
     def regime(self) -> str | None:
-        """How replies are read; see ``judge_models``."""
+        """The regime of the judge model (see ``judge_models``), None without one."""
         return None if self.judge_by is None else self.judge_by.regime
 
     def read(self, reply: str, expected: Expected) -> Outcome:
@@ -57,11 +68,11 @@ class InWords(OracleDefaults):
         raise TypeError(f"{type(self).__name__} defines no read")
 
     def is_sure(self, reply: str, expected: Expected) -> bool | None:
-        """Return whether the rule is sure of a reply; None if no judge is to be asked."""
+        """Return whether the rule is sure about a reply; None if no judge is to be asked."""
         raise TypeError(f"{type(self).__name__} defines no is_sure")
 
     def truth(self, expected: Expected) -> str:
-        """Return the right answer as it is sent to a judge."""
+        """Return the correct answer for a judge model."""
         return " or ".join(expected.right)
 
     def judge(
@@ -102,13 +113,13 @@ class InWords(OracleDefaults):
 
 
 class MultipleChoice(InWords):
-    """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
+    """Loss 1 for a wrong option, 0 for the correct one; 1 - the mean loss is the accuracy.
 
-    A question about coordinates does not count after a relation that moves them.
+    A question about coordinates is excluded after a relation that moves them.
 
     Args:
-        faithful: Read replies by EndoBench's rule, oddities included.
-        judge: A ``JudgeModel`` that reads replies without an option.
+        faithful: Whether to read replies by EndoBench's rule, including its edge cases.
+        judge: A ``JudgeModel`` that reads replies without an option. Default None: none.
         unanswered_loss: Loss of refusals and replies without an option; 1 in the benchmark.
     """
 
@@ -130,15 +141,15 @@ class MultipleChoice(InWords):
         """ "exact", "option-matching judge" or "yes-no judge"."""
         return super().regime or EXACT
 
-    def expect(self, given: Premise) -> Expected:
-        sample, concept = given.sample, given.question.concept
+    def expect(self, premise: Premise) -> Expected:
+        sample, concept = premise.sample, premise.question.concept
         ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
             got = f"{(len(ask.options) if ask else 0)} options and the answers {list(answers)}"
             expected = f"options and one right letter for {concept!r}"
             raise unexpected(f"sample {sample.id!r}", expected, got)
-        moved = coordinates(ask) and moves(given.relation, given.follow_up, sample)
-        spoilt = f"{given.relation.name} moves what the coordinates name" if moved else ""
+        moved = coordinates(ask) and moves(premise.relation, premise.follow_up, sample)
+        spoilt = f"{premise.relation.name} moves what the coordinates name" if moved else ""
         return Expected(answers, spoilt, ask)
 
     def read(self, reply: str, expected: Expected) -> Outcome:
@@ -161,13 +172,13 @@ class MultipleChoice(InWords):
 
 
 def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
-    """Return the details of an outcome that show people the question and what is ``right``."""
+    """Return an outcome's details with the question and the correct answers; None without one."""
     if ask is None:
         return None
     return {ASKED: {"question": ask.text, "options": [*ask.options], "right": [*right]}}
 
 
 def scored(right: bool) -> Outcome:
-    """Return the outcome of words that are right, or wrong; the coordinate is (score + 1) / 2."""
+    """Return the outcome of a correct or wrong reply; its coordinate is (score + 1) / 2."""
     score = float(right)
     return Outcome(1 - score, (score + 1) / 2, score)

@@ -1,13 +1,13 @@
-"""Extraction of the option that a reply chooses.
+"""Find the option that a reply chooses.
 
-``extract`` has two rules. The faithful one follows the public scoring code of EndoBench (a fork of
-VLMEvalKit), edge cases included: it takes the only option letter that stands alone, else the only
-option whose text occurs. The usual one looks for a stated answer first, does not take the article
-"A" or the pronoun "I" for a letter, ignores denied options (``without_denied``), matches whole
-words, and knows more refusals.
+``extract`` has two rules. The faithful rule follows the public scoring code of EndoBench (a fork of
+VLMEvalKit), including its edge cases: it takes the only option letter that stands alone, else the
+only option whose text occurs. The default rule first looks for a stated answer, does not take the
+article "A" or the pronoun "I" for a letter, ignores denied options (``without_denied``), matches
+whole words, and knows more refusals.
 
-Neither guesses. A reply that names no option is no answer, nor is a letter next to another option's
-text. The public code takes a random letter then.
+Neither rule guesses: a reply that names no option is no answer, and neither is a letter next to the
+text of another option. The public code chooses a random letter in these cases.
 """
 
 import re
@@ -27,15 +27,14 @@ PUBLIC_REFUSALS = re.compile(
 """The four refusals that the public rule knows."""
 
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-"""White space of the public rule."""
+"""Characters that the public rule replaces by spaces."""
 
-_FAILED = "Failed to obtain answer via API"
 
 _VERBS = "is|was|as|because|since|seems|fits|matches|best|or|and|but|would|looks|with"
-"""Words after which an "A" is the letter, as in "A is right", but not in "A polyp"."""
+"""Words before which "A" is a letter, as in "A is right", and not the article, as in "A polyp"."""
 
 _OPEN, _SHUT = r"[\s\"'“‘`(\[{<*_$:]{0,9}", r"(?![A-Za-z0-9])"
-"""Marks around a letter; their number is bounded, as replies may be long."""
+"""Patterns of marks before a letter, whose number is bounded for speed, and of its end."""
 
 _STATED = (
     r"(?i:final\s+answer){is_}{letter}",
@@ -44,7 +43,7 @@ _STATED = (
     r"(?i:option|choose|select|pick|go(?:ing)?\s+with|opt\s+for){open}(?i:option)?{open}{letter}",
     r"(?:答案|回答|答え|选择?|選)(?:是|为|は)?{open}{letter}",  # written without spaces
 )
-"""Patterns of stated answers, the plainest first; the last match of a pattern counts."""
+"""Patterns of stated answers, the clearest first; the last match of a pattern counts."""
 
 _IS = rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:option|letter)?{_OPEN}"
 
@@ -54,10 +53,10 @@ class Extraction:
     """The option that a reply chooses.
 
     Attributes:
-        letter: Its letter, None if there is none.
-        how: How the reply names it: "stated", "letter" or "text"; "" without a letter.
-        reason: Reason why there is none, such as "no answer" or "declined to answer".
-        open: True if a judge may still be asked what the reply means.
+        letter: Its letter; None: the reply chooses none.
+        how: The form in which the reply names it: "stated", "letter" or "text"; "" without one.
+        reason: The reason why there is none, such as "no answer" or "declined to answer".
+        open: True if a judge model may be asked for the meaning of the reply.
     """
 
     letter: str | None
@@ -82,28 +81,29 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
     if isinstance(part, Unanswered):
         return Extraction(None, reason=part.reason)
     reply, *options = (unicodedata.normalize("NFKC", text) for text in (part, *options))
-    # "a" for each article "A", and "i" for each pronoun "I"
-    reply_read = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
-    reply_read = re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", reply_read)
-    left = without_denied(reply_read, options)
-    lone = _lone_letters(left, options)
-    letter = _stated(left, options)
+    # the pronoun "I" and the article "A" become small letters, which name no option
+    lowered = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
+    lowered = re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", lowered)
+    text = without_denied(lowered, options)
+    lone = _lone_letters(text, options)
+    letter = _stated(text, options)
     how = "stated" if letter else "letter"
     if letter is None and len(lone) == 1:  # "I cannot see any lesion, so D" is no refusal
         letter = next(iter(lone))
-    if letter is not None and not _contradicted(left, letter, options):
+    if letter is not None and not _contradicted(text, letter, options):
         return Extraction(letter, how)
     refusal = declines(reply)
     if refusal and letter is None:
         return Extraction(None, reason=refusal)
-    matching = [] if lone or letter else _first_word(left, options) or _whole_words(left, options)
+    matching = [] if lone or letter else _first_word(text, options) or _whole_words(text, options)
     if len(matching) == 1:
         return Extraction(matching[0], "text")
     return Extraction(None, reason=NO_ANSWER, open=bool(reply.strip()))
 
 
 def _faithful(reply: str, options: Sequence[str]) -> Extraction:
-    if _FAILED in reply:
+    """Return the option by EndoBench's public code, without its random choice."""
+    if "Failed to obtain answer via API" in reply:
         return Extraction(None, reason=NO_ANSWER)
     refusal = PUBLIC_REFUSALS.search(reply)
     if refusal:
@@ -125,14 +125,15 @@ def _lettered(options: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
+    """Return the option letters that stand alone in a reply."""
     tokens = set(reply.translate(_SPACED).split())
     return {letter for letter, _ in _lettered(options)} & tokens
 
 
 def _stated(reply: str, options: Sequence[str]) -> str | None:
-    """Return the letter of the last stated answer, or of a last line with a letter alone."""
+    """Return the letter of the last stated answer, or of a last line that is only a letter."""
     letters = "".join(letter for letter, _ in _lettered(options))
-    # a small letter must stand alone: "answer: b", but not "answer: a polyp"
+    # a small letter must end the answer: "answer: b", but not "answer: a polyp"
     one = rf"(?:([{letters}]){_SHUT}|([{letters.lower()}])(?=[\s\"'”’)\]}}>*.]*(?:\n|<|$)))"
     for pattern in _STATED:
         full = pattern.format(letter=one, open=_OPEN, is_=_IS)
@@ -156,7 +157,7 @@ def _hedged(following: str, letters: str) -> bool:
 
 
 def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
-    """Return whether the text of another option follows the letter, and not its own."""
+    """Return whether the text of another option follows the letter, and its own never does."""
     before = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
     named = {c: rf"{before}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
     letters = {c for c, pattern in named.items() if re.search(pattern, reply)}
@@ -170,7 +171,7 @@ def _first_word(reply: str, options: Sequence[str]) -> list[str]:
 
 
 def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
-    """Return options whose text occurs as whole words, and not only in a longer option's."""
+    """Return options whose text occurs as whole words, and not only within a longer option."""
     unread, letters = reply.lower(), []
     for letter, text in sorted(_lettered(options), key=lambda pair: -len(pair[1])):
         words = rf"(?<!\w){re.escape(text.lower().strip())}(?!\w)"
@@ -181,17 +182,16 @@ def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
 
 
 # -- options that a reply denies -------------------------------------------------------------------
-# Examples are "not an ulcer", "A is incorrect", "B rather than C". Denied options are struck out
-# before a reply is read for the option that it chooses. If that leaves nothing, the reply names no
-# option: an option that is left over is never taken for the answer. The rules of English work by
-# clauses, and a denial reaches over a few words and no punctuation. In doubt they strike out, which
-# turns a reply into "no answer", and never into another option.
+# Examples are "not an ulcer", "A is incorrect", "B rather than C". Denied options are removed
+# before the reply is read. If no option is left, the reply has none: an option is never chosen
+# because all others are denied. A denial covers the next few words without punctuation. In doubt an
+# option is removed, which may turn a reply into "no answer", but not into another option.
 
 
 STRUCK = "\0"
-"""Replaces a denied option."""
+"""Stands in place of a denied option."""
 
-_MENTION = "\ue000"  # a private character in place of each option that is named
+_MENTION = "\ue000"  # a private character that stands in place of each option
 _QUOTES = r"[\s\"'“”‘’`()\[\]*_]{0,6}"
 _ONE = rf"{_QUOTES}(?:\b(?:the|an?|any|even|options?|choices?|answers?|letters?)\b{_QUOTES}){{0,2}}"
 _JOINED = rf"{_ONE}{_MENTION}(?:{_QUOTES}(?:/|&|\b(?:or|and|nor)\b){_ONE}{_MENTION}){{0,25}}"
@@ -224,7 +224,7 @@ _SURE = re.compile(
     r"|(?:not|n['’]t be|cannot be|never)(?: \w+)? (?:sure|certain))\b",
     re.IGNORECASE,
 )
-"""Words that deny nothing, though they look like it."""
+"""Phrases that deny nothing, although they contain a negation."""
 _SENTENCE = re.compile(r"[^.?!\n]+[.?!]?")
 _SUPPOSED = (re.compile(r"\bif\b", re.IGNORECASE), re.compile(r"\bwould\b", re.IGNORECASE))
 
@@ -237,15 +237,13 @@ _TAKEN_BACK = re.compile(
 
 
 def without_denied(reply: str, options: Sequence[str]) -> str:
-    """Return the reply without options that it denies, doubts in a question or only supposes.
-
-    Options are named by letter or by text; ``STRUCK`` replaces them.
-    """
+    """Return a reply in which ``STRUCK`` replaces each option, by letter or by text, that the reply
+    denies, asks about, or only supposes."""
     # options by text, longer ones first, and by lone capital letters
     texts = sorted({o.strip() for o in options if o.strip()}, key=len, reverse=True)
-    named = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]
-    named.append(rf"(?<![\w'’])[{ascii_uppercase[: len(options)]}](?![\w'’])")
-    pattern, plain = re.compile("|".join(named)), _SURE.sub("", reply.replace(_MENTION, ""))
+    patterns = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]
+    patterns.append(rf"(?<![\w'’])[{ascii_uppercase[: len(options)]}](?![\w'’])")
+    pattern, plain = re.compile("|".join(patterns)), _SURE.sub("", reply.replace(_MENTION, ""))
     mentions = [match.group() for match in pattern.finditer(plain)]
     marked, words = pattern.sub(_MENTION, plain), iter(mentions)
     struck = {place for start, end in _spans(marked) for place in range(start, end)}
@@ -257,7 +255,7 @@ def without_denied(reply: str, options: Sequence[str]) -> str:
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:
-    """Return the spans of the text in which options are denied, doubted or supposed."""
+    """Return the spans of a text in which options are denied, asked about or supposed."""
     spans = [match.span() for pattern in _DENIED for match in pattern.finditer(marked)]
     sentences = list(_SENTENCE.finditer(marked))
     for sentence in sentences:

@@ -1,8 +1,8 @@
-"""Oracle of free answers, which are right if they contain the truth after a relation.
+"""Oracle of free answers, which are correct if they contain the truth.
 
-Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2. An answer is right if it encompasses the
-truth. After the relation "text" there is text. After "instrument" there is one instrument more, and
-the position of instruments is no longer unique.
+Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2. After the relation "text" the image
+contains text. After "instrument" it contains one more instrument, and the position of instruments
+is no longer unique.
 """
 
 import re
@@ -35,19 +35,21 @@ class ContainsTruth(InWords):
     """Oracle with loss 0 for replies that contain an accepted answer, else 1.
 
     1 - the mean loss is the accuracy. Case, known typos, number words, quotes and hyphens do not
-    matter. A list ("Red, Pink" or "Pink/Red") is contained if all its parts are. Answers that are
-    numbers are scores. Questions with other names than MEDVQA-GI's are judged by the answers that
-    their samples accept.
+    matter. A list ("Red, Pink" or "Pink/Red") is contained if all its parts are. An answer that is
+    a number is a score.
 
     Args:
-        strict: Whether to look for whole words, so that "10" does not contain "1". Only the text
-            after the last "Final answer:" counts then, without denials ("not a polyp"). False
-            counts any substring, as in the plain rule.
+        strict: Whether to match whole words, so that "10" does not contain "1", in the text after
+            the last "Final answer:", without denials ("not a polyp"). False matches any substring,
+            as MedTest does.
         accept: Accepted answers to "instruments present" after an instrument was added. MedTest
-            asked for "Yes", while its examples answer with names.
+            asks for "Yes", but its examples answer with names.
         unanswered_loss: Loss of a question without answer.
         judge: ``JudgeModel`` of the regime "yes-no" for replies that do not contain the truth,
-            unless both are Yes, No or a number.
+            unless reply and truth are both Yes, No or a number. Default None: none.
+
+    Raises:
+        InputError: ``accept`` is unknown, or the judge has another regime.
     """
 
     judged_by = "yes-no"
@@ -70,14 +72,14 @@ class ContainsTruth(InWords):
         """Return False if another instrument makes the position of the first ambiguous."""
         return not (relation.adds == "instrument" and concept == medvqa.INSTRUMENT_PLACE)
 
-    def expect(self, given: Premise) -> Expected:
-        sample, concept = given.sample, given.question.concept
+    def expect(self, premise: Premise) -> Expected:
+        sample, concept = premise.sample, premise.question.concept
         truths, ask = sample.answers.get(concept, ()), sample.asks.get(concept)
         if not truths:
             raise InputError(f"sample {sample.id!r}: expected an accepted answer for {concept!r}")
-        if concept in medvqa.POSITIONS and moves(given.relation, given.follow_up, sample):
-            return Expected(truths, f"{given.relation.name} moves what is asked for")
-        return replace(changed(truths, concept, given.follow_up, self.accept), ask=ask)
+        if concept in medvqa.POSITIONS and moves(premise.relation, premise.follow_up, sample):
+            return Expected(truths, f"{premise.relation.name} moves what is asked for")
+        return replace(changed(truths, concept, premise.follow_up, self.accept), ask=ask)
 
     def read(self, reply: str, expected: Expected) -> Outcome:
         part = answer_in(reply)
@@ -96,7 +98,7 @@ class ContainsTruth(InWords):
         return self._contains(reply, expected.right) or plain
 
     def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
-        """Return whether the reply contains an accepted answer, by the oracle's rule."""
+        """Return whether a reply contains an accepted answer."""
         if self.strict:
             answer = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
         return any(contains(answer, truth, strict=self.strict) for truth in accepted)
@@ -105,7 +107,14 @@ class ContainsTruth(InWords):
 def changed(
     truths: tuple[str, ...], concept: str, follow_up: FollowUp, accept: Accept = "either"
 ) -> Expected:
-    """Return the accepted answers after a relation put something into the picture."""
+    """Return the accepted answers after a relation that may have added something to the image.
+
+    Args:
+        truths: The accepted answers about the source.
+        concept: The name of the question.
+        follow_up: The follow-up.
+        accept: As in ``ContainsTruth``.
+    """
     added, right, spoilt = follow_up.details.get("adds", ""), truths, ""
     if added == "text" and concept == medvqa.TEXT:
         right = ("Yes",)
@@ -125,7 +134,7 @@ def changed(
 
 
 def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
-    """Return whether the reply contains every part of a truth, both normalised."""
+    """Return whether a reply contains all parts of a truth, both normalised."""
     text, parts = normalised(reply), filter(None, map(normalised, _parts(truth)))
     if not strict:
         return all(part in text for part in parts)
@@ -137,9 +146,9 @@ def _parts(truth: str) -> list[str]:
 
 
 def normalised(text: str) -> str:
-    """Return a text in lower case, with single spaces, without typos, small numbers as digits.
+    """Return a text in lower case, with single spaces, without known typos, with numbers as digits.
 
-    A hyphen is kept in positions alone, so that "Center" is not within "Center-left".
+    Only positions keep their hyphen, so that "Center" is not contained in "Center-left".
     """
     words = re.sub(r"[\"'“”‘’*.()\[\]?!:_-]", " ", text.lower()).split()
     joined = " ".join(_AS_DIGITS.get(word, word) for word in words)

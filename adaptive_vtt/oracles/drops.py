@@ -1,9 +1,9 @@
-"""Answers about a changed image judged together with those about the original: its drop.
+"""Drops: the answer about a changed image is judged together with that about the original.
 
-L_changed and L_original are the losses of one question about both images. Then
-y = (1 + L_changed - L_original) / 2 lies in [0, 1]. Whatever certifies rates certifies the mean of
-y over a relation's questions, and with it their drop, R_changed - R_original = 2 R_y - 1. The
-original is asked about once; all of its changes are compared with that answer.
+With the losses L_changed and L_original of one question about both images,
+y = (1 + L_changed - L_original) / 2 is in [0, 1]. Its mean R_y over the questions of a relation is
+certified like any rate, and with it their drop, R_changed - R_original = 2 R_y - 1. The model is
+asked about an original once; all of its changes are compared with that answer.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from .paired import Expected, Paired
 
 
 class Drops(Paired):
-    """Judges the answer about a changed image and that about its original by one oracle.
+    """Oracle that judges the answers about a changed image and its original by another oracle.
 
-    The details of an outcome hold both answers and losses: "a" of the changed image, "b" of the
-    original. A question counts where it counts for both.
+    The details of an outcome contain both answers and losses: "a" of the changed image, "b" of the
+    original. A question counts if it counts for both.
 
     Args:
-        oracle: Judges each answer by itself.
+        oracle: The oracle that judges each answer.
 
     Raises:
         InputError: The oracle cannot judge an answer about an original image.
@@ -54,10 +54,10 @@ class Drops(Paired):
     def models_asked(self, questions: Indices) -> Indices:
         return OracleDefaults.models_asked(self, questions)
 
-    def expect(self, given: Premise) -> Expected:
+    def expect(self, premise: Premise) -> Expected:
         """Return the expected answers about the changed image and about the original."""
-        changed = replace(given, source_answer=None)
-        original = replace(changed, relation=Identity(), follow_up=FollowUp(given.sample.image))
+        changed = replace(premise, source_answer=None)
+        original = replace(changed, relation=Identity(), follow_up=FollowUp(premise.sample.image))
         return Expected(self.oracle.expect(changed), self.oracle.expect(original))
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""Counts of a journal's captions and of its judge model."""
+"""Counts, from a journal, of what was found in captions and of a judge model's verdicts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Findings:
 
 
 def judged(calls: Sequence[CallRow]) -> list[AnswerRow]:
-    """Return the answers whose objects were checked, without those that do not count."""
+    """Return the answers whose objects were checked, without excluded ones."""
     answers = (a for call in calls for a in call.answers)
     return [a for a in answers if "objects" in (a.details or {}) and not a.excluded]
 
@@ -46,24 +46,24 @@ def caption_findings(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Find
     if not any("objects" in (a.details or {}) for call in calls for a in call.answers):
         return None
     samples = {draw.call: draw.sample for draw in draws}
-    details: list[tuple[str, Any]] = [(samples[a.call], a.details) for a in judged(calls)]
-    objects = [(sample, one) for sample, each in details for one in each["objects"]]
-    broken = [(sample, one) for sample, one in objects if one["rule"] is not None]
-    status = Counter(one["status"] for _, one in objects)
+    answers: list[tuple[str, Any]] = [(samples[a.call], a.details) for a in judged(calls)]
+    objects = [(sample, object_) for sample, details in answers for object_ in details["objects"]]
+    violations = [(sample, object_) for sample, object_ in objects if object_["rule"] is not None]
+    status = Counter(object_["status"] for _, object_ in objects)
     return Findings(
-        judged=len(details),
-        comparable=sum(each["comparable"] for _, each in details),
+        judged=len(answers),
+        comparable=sum(details["comparable"] for _, details in answers),
         checked=status["retained"] + status["disappeared"],
         ambiguous=status["ambiguous"],
         unlocated=status["unlocated"],
-        violations=len(broken),
-        distinct=len({(sample, thing(one)) for sample, one in broken}),
+        violations=len(violations),
+        distinct=len({(sample, thing(object_)) for sample, object_ in violations}),
     )
 
 
-def thing(one: Mapping[str, Any]) -> str:
+def thing(object_: Mapping[str, Any]) -> str:
     """Return an object's kind: the detector's label, else its name."""
-    return str(one.get("label") or one["name"])
+    return str(object_.get("label") or object_["name"])
 
 
 # -- the judge model -------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class JudgeFindings:
         return self.in_words()
 
     def in_words(self, currency: str = USD) -> str:
-        """Return a sentence, with the cost in this currency."""
+        """Return the counts in one sentence, with the cost in this currency."""
         replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
         parts = [
             f"the judge was asked about {replies}",
@@ -105,14 +105,14 @@ def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> Judg
     if not replies:
         return None
     details = (answer.details or {} for call in calls for answer in call.answers)
-    verdicts = [each[JUDGED] for each in details if JUDGED in each]
-    both = [one for one in verdicts if one["judge"] is not None and one["rule"] is not None]
+    verdicts = [answer[JUDGED] for answer in details if JUDGED in answer]
+    both = [v for v in verdicts if v["judge"] is not None and v["rule"] is not None]
     return JudgeFindings(
         asked=len(replies),
-        checked=sum(one["sure"] for one in verdicts),
-        settled=sum(one["judge"] is not None for one in verdicts),
+        checked=sum(verdict["sure"] for verdict in verdicts),
+        settled=sum(verdict["judge"] is not None for verdict in verdicts),
         failed=sum(isinstance(row.said[0], dict) for row in replies),
         compared=len(both),
-        agree=sum(one["judge"] == one["rule"] for one in both),
+        agree=sum(verdict["judge"] == verdict["rule"] for verdict in both),
         cost=sum(row.cost for row in replies),
     )

@@ -1,6 +1,6 @@
-"""Oracles for answers that are numbers: by the truth, by the source's answer, or as losses.
+"""Oracles for answers that are numbers: by the truth, by the answer about the source, or as losses.
 
-``margin`` returns by how much such an answer was right.
+``margin`` returns how far an answer is on the correct side.
 """
 
 import math
@@ -19,6 +19,8 @@ from .choice import in_words
 
 
 class _YesFrom(OracleDefaults):
+    """Base of oracles with a threshold of P(yes)."""
+
     def __init__(
         self,
         threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
@@ -28,10 +30,13 @@ class _YesFrom(OracleDefaults):
 
 
 class Correctness(_YesFrom):
-    """Loss 1 where the answer lies on the wrong side of ``threshold``; a = (f + truth) / 2.
+    """Loss 1 if P(yes) is on the wrong side of a threshold; the coordinate is (P(yes) + truth) / 2.
 
-    An unanswered question counts as ``unanswered_loss`` (1 by default).
     Source: Concept-centric VTT, section 2.1, equation 2.
+
+    Args:
+        threshold: P(yes) from which on the answer is Yes, in (0, 1].
+        unanswered_loss: Loss of a question without answer.
     """
 
     concepts_are = "labels"
@@ -41,15 +46,19 @@ class Correctness(_YesFrom):
     ) -> Outcome:
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)
-        says_yes = answer >= self.threshold
-        return Outcome(float(says_yes != bool(expected)), (answer + expected) / 2)
+        yes = answer >= self.threshold
+        return Outcome(float(yes != bool(expected)), (answer + expected) / 2)
 
 
-# -- classes of which every image has one: the likeliest is the answer -----------------------------
+# -- one class per image: the answer is the most probable class ------------------------------------
 
 
 class _Likeliest(OracleDefaults):
-    """Looks at all concepts of a call at once, so calls have to answer all of them."""
+    """Base of oracles that compare the answers to all concepts of a call.
+
+    Args:
+        unanswered_loss: Loss of a question without answer.
+    """
 
     whole_call = True
 
@@ -67,15 +76,21 @@ class _Likeliest(OracleDefaults):
         return outcomes
 
     def loss(self, case: Case, top: int, classes: int) -> float:
-        """Return the loss of a concept, given the place of the likeliest of all."""
+        """Return the loss of a concept.
+
+        Args:
+            case: The question.
+            top: Index of the most probable class.
+            classes: Number of classes.
+        """
         raise TypeError(f"{type(self).__name__} defines no loss")
 
 
 class TopClass(_Likeliest):
-    """Loss 1 for the true class where another is likelier, and for another that is likeliest.
+    """Loss 1 for the true class if another one is most probable, and for that other class.
 
-    The first of equals counts as the likeliest. The miss rate of a class is 1 - its recall;
-    with the false-alarm rates they give precision, F1 and Cohen's kappa.
+    Of equal probabilities the first is the largest. The miss rate of a class is 1 - its recall;
+    precision, F1 and Cohen's kappa follow from miss and false-alarm rates.
     """
 
     concepts_are = "classes"
@@ -85,9 +100,9 @@ class TopClass(_Likeliest):
 
 
 class Ordinal(_Likeliest):
-    """Classes in order: the distance of the likeliest from the true one, over the largest.
+    """Loss k / (C - 1) for C ordered classes, where the most probable is k steps from the true one.
 
-    Only the true class of an image is asked about; losses are k / (C - 1).
+    Only the true class of an image is judged.
     """
 
     rates = MappingProxyType({"mean distance": 1})
@@ -101,19 +116,19 @@ class Ordinal(_Likeliest):
 
 
 def likeliest(values: Sequence[Value]) -> int | None:
-    """Return the place of the largest answer; None if there is none."""
+    """Return the index of the largest answer; None if no answer is a number."""
     numbers = [v if isinstance(v, float) else -1.0 for v in values]
     return numbers.index(max(numbers)) if max(numbers) >= 0 else None
 
 
-# -- the follow-up's answer against the source image's; no label is needed -------------------------
+# -- comparison with the answer about the source image; no label is needed -------------------------
 
 
 VIOLATIONS = MappingProxyType({"violation rate": 1})
 
 
 class Agreement(OracleDefaults):
-    """Base of oracles for which the source's answer is the truth, of every sample."""
+    """Base of oracles whose truth is the answer about the source, so that all samples count."""
 
     needs_source = True
     rates = VIOLATIONS
@@ -123,18 +138,22 @@ class Agreement(OracleDefaults):
 
 
 class Consistency(_YesFrom, Agreement):
-    """Loss 1 where Yes became No or No became Yes without the relation saying so.
+    """Loss 1 if the answer changes between Yes and No, unless the relation implies that it does.
 
-    Every sample counts, labelled or not. Truth 1 means "as expected after the source's answer", and
-    the coordinate is that of its probability. A follow-up whose source was not answered is
-    excluded.
+    All samples count, labelled or not. Truth 1 means "as expected by the answer about the source",
+    and the coordinate is that of the probability of this answer. A follow-up whose source was not
+    answered is excluded.
+
+    Args:
+        threshold: P(yes) from which on the answer is Yes, in (0, 1].
+        unanswered_loss: Loss of a question without answer.
     """
 
-    def expect(self, given: Premise) -> int | None:
-        source = given.source_answer
+    def expect(self, premise: Premise) -> int | None:
+        source = premise.source_answer
         if not isinstance(source, float):
             return None
-        return given.relation.expect(int(source >= self.threshold), given.follow_up)
+        return premise.relation.expect(int(source >= self.threshold), premise.follow_up)
 
     def judge(
         self, question: Question, answer: Any, expected: int | None, source_answer: Any = None
@@ -144,15 +163,17 @@ class Consistency(_YesFrom, Agreement):
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)
         agrees = (answer >= self.threshold) == bool(expected)
-        likely = answer if expected else 1 - answer
-        return Outcome(float(not agrees), (likely + 1) / 2)
+        p_expected = answer if expected else 1 - answer
+        return Outcome(float(not agrees), (p_expected + 1) / 2)
 
 
 # -- answers that are losses -----------------------------------------------------------------------
 
 
 class Told(OracleDefaults):
-    """The answer, in [0, 1], is the loss. An outcome's details hold the words of its item.
+    """Oracle for answers that are losses in [0, 1], of the items of a pool.
+
+    The details of an outcome contain the words of its item.
 
     Args:
         unanswered_loss: Loss of a question without answer.
@@ -164,9 +185,9 @@ class Told(OracleDefaults):
     def __init__(self, unanswered_loss: float = 1.0) -> None:
         self.unanswered_loss = unanswered_loss
 
-    def expect(self, given: Premise) -> Ask | None:
+    def expect(self, premise: Premise) -> Ask | None:
         """Return the words of the item."""
-        return given.sample.asks.get(given.question.concept)
+        return premise.sample.asks.get(premise.question.concept)
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None
@@ -176,27 +197,32 @@ class Told(OracleDefaults):
         return Outcome(loss, details=in_words(ask, ()))
 
 
-# -- by how much an answer was right ---------------------------------------------------------------
+# -- margins ---------------------------------------------------------------------------------------
 
 
 MARGIN = "margin"
-"""The key of a margin in an answer's details, if its oracle gave one."""
+"""Key, in an answer's details, of a margin that its oracle defines."""
 SUREST = 8.0
-"""Largest size of a margin that is a logit: a probability of .9997."""
+"""Maximum absolute value of a margin that is a logit, which is that of .9997."""
 MIN = 1 / (1 + math.exp(SUREST))
 """The probability whose logit is -SUREST."""
 
 
 def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
-    """Return by how much an answer was right; None if nothing was answered.
+    """Return how far an answer is on the correct side, negative for a wrong one; None without one.
 
-    It is the oracle's margin, else the logit of the answer's probability of the truth, from -SUREST
-    to SUREST. It follows from the journal alone, so that a resumed audit learns the same.
+    It is the oracle's margin, else the logit of the probability of the truth, clipped to +-SUREST.
+    It follows from the journal alone, so that a resumed audit learns the same.
+
+    Args:
+        truth: The truth, 0 or 1.
+        coordinate: (P(yes) + truth) / 2; None: no answer.
+        details: The outcome's details.
     """
     if details is not None and MARGIN in details:
         return float(details[MARGIN])
     if coordinate is None:
         return None
-    yes = 2 * coordinate - truth
-    right = min(max(yes if truth else 1 - yes, MIN), 1 - MIN)
-    return math.log(right / (1 - right))
+    p_yes = 2 * coordinate - truth
+    p_truth = min(max(p_yes if truth else 1 - p_yes, MIN), 1 - MIN)
+    return math.log(p_truth / (1 - p_truth))

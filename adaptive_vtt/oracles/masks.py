@@ -1,6 +1,6 @@
-"""Segmentation: masks against the truth, or against the source image's mask.
+"""Oracles of segmentation, which compare masks with the truth or with the source image's mask.
 
-Source: MedTest, chapter on segmentation; Dice and IoU as usual.
+Source: MedTest, chapter on segmentation.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from .base import OracleDefaults, Premise, UnansweredLoss
 from .labels import Agreement
 
 ROUNDING = 1e-9
-"""Slack in the relative drop of a score: a drop of exactly the threshold t is not above it, and
-rounding of floats must not make it so."""
+"""Tolerance of the relative drop of a score: a drop of exactly the threshold t does not exceed it,
+and must not do so by rounding."""
 METRICS = ("dice", "iou")
 SCORE, SOURCE = "score", "source score"
-"""Keys of the scores of an answer whose drop does not count, and of its source image."""
+"""Keys, in the details of an excluded outcome, of the scores of the answer and of its source."""
 DROP = " drop > "
-"""Separates concept and threshold in the names of what is asked."""
+"""Separator of the segmented concept and the threshold in the names of this oracle's concepts."""
 Metric = Literal["dice", "iou"]
 MetricOption = Annotated[Metric, Option("overlap of masks")]
 
 
 @dataclass(frozen=True)
 class TrueMask:
-    """Where a concept is, H x W, and the pixels that no score counts; None: all count."""
+    """The true mask of a concept, H x W, and the pixels that scores ignore; None: none."""
 
     inside: Mask
     ignored: Mask | None = None
@@ -43,11 +43,11 @@ class TrueMask:
         inside = sample.masks.get(concept)
         return None if inside is None else cls(inside, sample.ignored)
 
-    def moved(self, given: Premise) -> "TrueMask":
-        """Return the mask as the relation moves the image."""
-        move, ignored = given.relation.expect_mask, self.ignored
-        moved = None if ignored is None else move(ignored, given.follow_up)
-        return TrueMask(move(self.inside, given.follow_up), moved)
+    def moved(self, premise: Premise) -> "TrueMask":
+        """Return the mask after the same movement that the relation applies to the image."""
+        move, ignored = premise.relation.expect_mask, self.ignored
+        moved = None if ignored is None else move(ignored, premise.follow_up)
+        return TrueMask(move(self.inside, premise.follow_up), moved)
 
     def score(self, answer: Mask, metric: "Metric") -> float:
         """Return the overlap of an answer with the mask, over the pixels that count."""
@@ -61,12 +61,12 @@ def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
     """Return Dice, 2 |A and B| / (|A| + |B|), or IoU, |A and B| / |A or B|; 1 for two empty masks.
 
     Args:
-        one: H x W.
-        other: H x W.
+        one: A mask, H x W.
+        other: A mask of the same size.
         metric: "dice" or "iou".
 
     Returns:
-        The overlap, 0..1.
+        The overlap, in [0, 1].
     """
     both, each = np.count_nonzero(one & other), np.count_nonzero(one) + np.count_nonzero(other)
     if each == 0:
@@ -75,9 +75,9 @@ def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
 
 
 class MaskScore(OracleDefaults):
-    """The loss is 1 - the score by ``metric`` against the true mask, of every concept with one.
+    """Oracle whose loss is 1 - the overlap with the true mask, for concepts with a mask.
 
-    An answer that is a number is taken to be a score.
+    An answer that is a number is a score.
     """
 
     judges_masks = True
@@ -92,9 +92,9 @@ class MaskScore(OracleDefaults):
         columns = range(len(dataset.concepts))
         return View(dataset, dataset.concepts, columns, (UNKNOWN, UNKNOWN, 1))
 
-    def expect(self, given: Premise) -> TrueMask | None:
-        mask = TrueMask.of(given.sample, given.question.concept)
-        return None if mask is None else mask.moved(given)
+    def expect(self, premise: Premise) -> TrueMask | None:
+        mask = TrueMask.of(premise.sample, premise.question.concept)
+        return None if mask is None else mask.moved(premise)
 
     def judge(
         self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
@@ -109,12 +109,19 @@ class MaskScore(OracleDefaults):
 
 
 class MaskDrop(OracleDefaults):
-    """Loss 1 where the score fell by more than a share t of the source image's.
+    """Loss 1 if the overlap with the true mask drops by more than a share t of the source's.
 
-    (score(source) - score(follow-up)) / score(source) > t, scores being ``metric`` against
-    the true mask. Each concept with a mask is asked about once per threshold, in one call. A source
-    that scores 0 excludes its follow-ups. The mean loss is MedTest's error finding rate (EFR). An
-    answer that is a number is a score.
+    That is, (score(source) - score(follow-up)) / score(source) > t. Each concept with a mask is
+    asked about once per threshold t, in one call. Follow-ups of a source with score 0 are excluded.
+    The mean loss is MedTest's error finding rate (EFR). An answer that is a number is a score.
+
+    Args:
+        metric: "dice" or "iou".
+        thresholds: Relative drops t, each in (0, 1).
+        unanswered_loss: Loss of a question without answer.
+
+    Raises:
+        InputError: The metric is unknown, or a threshold is out of range.
     """
 
     needs_source = True
@@ -144,11 +151,11 @@ class MaskDrop(OracleDefaults):
         names = [f"{dataset.concepts[k]}{DROP}{t:g}" for k, t in pairs]
         return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
 
-    def expect(self, given: Premise) -> tuple[TrueMask | None, float | None]:
-        """Return the true mask of the follow-up, and the score of the source's."""
-        mask = TrueMask.of(given.sample, given.question.concept.rpartition(DROP)[0])
-        expected = None if mask is None else mask.moved(given)
-        return expected, self._score(given.source_answer, mask, given.sample.id)
+    def expect(self, premise: Premise) -> tuple[TrueMask | None, float | None]:
+        """Return the true mask of the follow-up, and the score of the source."""
+        mask = TrueMask.of(premise.sample, premise.question.concept.rpartition(DROP)[0])
+        expected = None if mask is None else mask.moved(premise)
+        return expected, self._score(premise.source_answer, mask, premise.sample.id)
 
     def judge(
         self,
@@ -159,7 +166,7 @@ class MaskDrop(OracleDefaults):
     ) -> Outcome:
         mask, before = expected
         after = self._score(answer, mask, question.sample_id)
-        if not before:  # nothing can drop, but a census shows mean scores
+        if not before:  # excluded; the details are for the mean scores of a census
             why = "was not answered" if before is None else "scores 0"
             details = {n: v for n, v in ((SCORE, after), (SOURCE, before)) if v is not None}
             return Outcome(0.0, excluded=f"the source image {why}", details=details or None)
@@ -178,6 +185,7 @@ class MaskDrop(OracleDefaults):
 
 
 def _score(answer: Any, mask: TrueMask | None, sample_id: str, metric: Metric) -> float | None:
+    """Return the score of an answer, a mask or a score; None without an answer."""
     if answer is None or isinstance(answer, Unanswered):
         return None
     if isinstance(answer, float):
@@ -188,9 +196,17 @@ def _score(answer: Any, mask: TrueMask | None, sample_id: str, metric: Metric) -
 
 
 class MaskConsistency(Agreement):
-    """Loss 1 where the follow-up's mask overlaps that of the source by less than ``threshold``.
+    """Loss 1 if the overlap of the follow-up's mask with the source's is below a threshold.
 
     The source's mask is first moved as the relation moves the image. No label is needed.
+
+    Args:
+        metric: "dice" or "iou".
+        threshold: Minimum overlap, in (0, 1].
+        unanswered_loss: Loss of a question without answer.
+
+    Raises:
+        InputError: The metric is unknown, or the threshold is out of range.
     """
 
     judges_masks = True
@@ -205,11 +221,11 @@ class MaskConsistency(Agreement):
         check_options(MaskConsistency, {"threshold": threshold}, "mask consistency")
         self.metric, self.threshold, self.unanswered_loss = metric, threshold, unanswered_loss
 
-    def expect(self, given: Premise) -> TrueMask | None:
-        mask = given.source_answer
+    def expect(self, premise: Premise) -> TrueMask | None:
+        mask = premise.source_answer
         if not isinstance(mask, np.ndarray):
             return None
-        return TrueMask(mask, given.sample.ignored).moved(given)
+        return TrueMask(mask, premise.sample.ignored).moved(premise)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         reason = "as masks are compared with each other; compare strategies on a mask-drop audit"

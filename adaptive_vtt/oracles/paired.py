@@ -1,8 +1,8 @@
-"""Two models judged by one oracle: the loss of a pair is where their difference lies in [0, 1].
+"""Two models judged by one oracle: the loss of a pair is their difference, scaled to [0, 1].
 
-With L_A and L_B the losses of models A and B, y = (1 + L_A - L_B) / 2: 1/2 where both lose alike,
-more where B is the better one. So the mean of y certifies the difference of their rates,
-delta = 2 R_y - 1 = R_A - R_B, by whatever certifies rates.
+With the losses L_A and L_B of models A and B, y = (1 + L_A - L_B) / 2 is 1/2 if they are equal, and
+larger if B is better. The mean of y is certified like any rate, and with it the difference of the
+models' rates, delta = 2 R_y - 1 = R_A - R_B.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,34 +22,34 @@ from .choice import ASKED
 from .labels import MARGIN, margin
 
 MODELS = ("a", "b")
-"""The two models: names of their parts of whatever is paired, and keys of the details."""
+"""The two models: names of attributes of paired values, and keys of an outcome's details."""
 EARLIER = "journal_a"
-"""The option that says what the known answers of model A rest on."""
+"""The option that identifies the source of known answers of model A."""
 SAME = (
     *("needs_source", "concepts_are", "rates", "unanswered_loss", "whole_call"),
     *("judges_masks", "judges_scores", "tells_losses"),
 )
-"""Members that a pair has from its oracle."""
+"""Members that are copied from the oracle that judges each model."""
 NEUTRAL = 0.5
-"""The default loss of a model."""
+"""Loss of a model in an outcome without details."""
 
 
 class Paired(OracleDefaults):
-    """Judges the answers of two models (``PairedAnswer``) by ``oracle``, each for itself.
+    """Oracle that judges the answers of two models (``PairedAnswer``) by another oracle.
 
-    Loss and answer of each are in the outcome's details, under "a" and "b". A question counts
-    where it counts for both. Raises InputError for an oracle that asks about versions of source
-    images.
+    Loss and answer of each model are in the outcome's details, under "a" and "b". A question counts
+    if it counts for both.
 
     Args:
-        oracle: Judges each model.
-        known: (n,), ascending: the questions whose answers by model A are known beforehand.
-        earlier: A text that identifies the source of these answers.
+        oracle: The oracle that judges each model.
+        known: Questions whose answers by model A are known beforehand, (n,), ascending. Default
+            None: none.
+        earlier: A text that identifies the source of these answers. Default None: there is none.
     """
 
     models = 2
     compared = ("model A", "model B")
-    """Names of the two answers in messages."""
+    """Names of the two answers in errors."""
 
     def __init__(
         self, oracle: OracleDefaults, known: Indices | None = None, earlier: str | None = None
@@ -88,20 +88,20 @@ class Paired(OracleDefaults):
             raise unexpected("versus", expected, got, "audit each model alone")
         return 0
 
-    def expect(self, given: Premise) -> Any:
-        """Return the expected answer; two if each follows from its model's source answer."""
-        pair = given.source_answer
+    def expect(self, premise: Premise) -> Any:
+        """Return the expected answer, or two if each depends on its model's source answer."""
+        pair = premise.source_answer
         if not isinstance(pair, PairedAnswer):
-            return self.oracle.expect(given)
-        one, other = (replace(given, source_answer=each) for each in (pair.a, pair.b))
-        return Expected(self.oracle.expect(one), self.oracle.expect(other))
+            return self.oracle.expect(premise)
+        a, b = (replace(premise, source_answer=answer) for answer in (pair.a, pair.b))
+        return Expected(self.oracle.expect(a), self.oracle.expect(b))
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         remedy = "give an oracle that needs no source"
         raise unexpected("versus", "models that can be asked", "recorded answers", remedy)
 
     def models_asked(self, questions: Indices) -> Indices:
-        """Return how many of the two models each question is sent to (n,)."""
+        """Return the number of models, 1 or 2, to which each question is sent, (n,)."""
         return self.models - np.isin(questions, self.known).astype(np.int64)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
@@ -111,12 +111,12 @@ class Paired(OracleDefaults):
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         sides = []
         for model in MODELS:
-            mine = [
+            of_model = [
                 replace(case, **{n: _part(getattr(case, n), model) for n in PARTED})
                 for case in cases
             ]
-            outcomes = self.oracle.judge_call(mine, [_part(value, model) for value in values])
-            sides.append([*zip(mine, outcomes, strict=True)])
+            outcomes = self.oracle.judge_call(of_model, [_part(value, model) for value in values])
+            sides.append([*zip(of_model, outcomes, strict=True)])
         return [_outcome(a, b, self.compared) for a, b in zip(*sides, strict=True)]
 
 
@@ -126,7 +126,7 @@ PARTED = ("answer", "expected", "source_answer")
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectations of model A and of model B."""
+    """The expected answers of model A and of model B."""
 
     a: Any
     b: Any
@@ -143,8 +143,13 @@ def difference(lost_a: float, lost_b: float) -> float:
 
 
 def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome], names: tuple[str, str]) -> Outcome:
-    """Return the outcome of a pair: the question and the outcome of each model; ``names``: of the
-    two in messages."""
+    """Return the outcome of a pair.
+
+    Args:
+        a: The question and the outcome of model A.
+        b: The question and the outcome of model B.
+        names: Names of the two in errors.
+    """
     details: JsonObject = {"a": _details(*a), "b": _details(*b)}
     if asked := (a[1].details or {}).get(ASKED):
         details[ASKED] = asked
@@ -160,10 +165,10 @@ def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome], names: tuple[str,
 
 
 def _details(case: Case, outcome: Outcome) -> JsonObject:
-    """Return the answer (of a mask its score) and loss of one model, as JSON has them."""
+    """Return the answer, or the score of a mask, and the loss of one model, as JSON."""
     answer = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
     truth = case.expected if isinstance(case.expected, int) else 1
-    own = {MARGIN: float(outcome.margin)} if outcome.margin is not None else outcome.details
-    sure = None if outcome.excluded else margin(truth, outcome.coordinate, own)
+    given = {MARGIN: float(outcome.margin)} if outcome.margin is not None else outcome.details
+    size = None if outcome.excluded else margin(truth, outcome.coordinate, given)
     details: JsonObject = {"said": answer, "loss": float(outcome.loss)}
-    return details if sure is None else details | {MARGIN: sure}
+    return details if size is None else details | {MARGIN: size}

@@ -1,8 +1,8 @@
-"""Oracle of captions that judges a follow-up's caption by the source's, without any label.
+"""Oracle that compares a follow-up's caption with the source's, without labels.
 
 Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024),
-section IV. Objects of the source's caption are located. The share of each that the follow-up shows
-decides whether its caption must name it, may name it, or must not.
+section IV. Objects in the source's caption are located in the image. By the share of each that the
+follow-up shows, its caption must, may, or must not name it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,21 +30,22 @@ from .captions.localising import HIDDEN, VERSIONS, Located, rounded
 from .choice import scored
 
 MAX_BOXES = 6
-"""Most boxes per image that are hidden in turn, the surest first. Each costs up to 3 captions."""
+"""Default maximum number of boxes per image that are hidden in turn, those with the highest scores.
+Each costs up to 3 captions."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The source that a follow-up's caption is compared with.
+    """The source image, as far as a follow-up's caption is compared with it.
 
     Attributes:
         caption: Its caption.
         located: Objects that the caption names, with their boxes.
-        boxes: All detected boxes.
+        boxes: All its boxes.
         reduction: The reduction of the follow-up.
-        size: Height and width of the source.
+        size: Height and width of the source in pixels.
         captions: Number of its versions with captions.
-        unnamed: Label -> boxes of detected things that the caption does not name.
+        unnamed: Label -> boxes, of objects that the caption does not name.
         received: Names in the captions of its versions.
     """
 
@@ -66,22 +67,22 @@ def _filler(target: str, base: Path) -> Filler:
 class ReducedCaptions(CaptionOracle):
     """Oracle with loss 1 for a follow-up whose caption breaks one of REIC's three rules.
 
-    Objects that cannot be located are not checked. A follow-up that shows nothing to check has loss
-    0, as it reveals no violation. Follow-ups of a source without a caption do not count.
+    Objects that cannot be located are not checked. A follow-up in which nothing can be checked has
+    loss 0, as it reveals no violation. Follow-ups of a source without a caption are excluded.
 
     Args:
-        reader: Reads the objects that a caption names (default: ``oracles.captions.language``).
-        same: Decides whether two names mean the same.
+        reader: Reader of the objects that a caption names. Default: ``oracles.captions.language``.
+        same: Function that decides whether two names mean the same. Default: as for ``reader``.
         detection: Whether an object is located by the boxes of its name.
         occlusion: Whether other objects are located by hiding boxes and asking again.
-        most_boxes: Number of boxes of an image that are hidden, the surest first, in 3 versions
-            each.
-        hide_named: Whether boxes that match a name are hidden, too, as in the paper. It takes more
-            calls.
-        fill: Paints over a box, for the third version.
-        down: Largest share in view (0..1) of an object that has disappeared.
-        up: Smallest share in view (0..1) of an object that is retained.
-        question: The question about every image.
+        most_boxes: Maximum number of boxes of an image that are hidden, in 3 versions each, those
+            with the highest scores.
+        hide_named: Whether boxes that match a name are hidden, too, as in the paper, which takes
+            more calls.
+        fill: Function that paints over a box, for the third version.
+        down: Largest visible share, in [0, 1], of an object that has disappeared.
+        up: Smallest visible share, in [0, 1], of an object that is retained.
+        question: The question about each image.
         unanswered_loss: Loss of a question without answer.
 
     Raises:
@@ -134,59 +135,60 @@ class ReducedCaptions(CaptionOracle):
         return len(VERSIONS) * boxes if self.occlusion else 0
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """Return True for reductions, as others do not say what stays in view."""
+        """Return True for reductions: other relations do not define which parts stay visible."""
         return relation.reduces
 
     # -- the source --------------------------------------------------------------------
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
-        """Return versions with a box hidden in three ways, where a name matches no box.
+        """Return versions with one box hidden in three ways, while a name matches no box.
 
-        A box holds an object only if none of the three captions names the object. So once every
-        object in question was named, the box's other versions are not asked about. The result is
-        that of asking about all three, with fewer calls.
+        A box contains an object only if none of the three captions names the object. So once all
+        objects without a box were named, further versions of this box are not asked about. This
+        gives the same result as all three versions, with fewer calls.
         """
         if not self.occlusion or sample.image is None:
             return {}
         located = [] if received is None else self._detected(sample, received)
-        matched = {box for one in located for box in one.boxes}
+        matched = {box for object_ in located for box in object_.boxes}
         versions = {}
         for number, box in enumerate(sample.boxes[: self.most_boxes]):
-            lost = [one.name for one in located if not one.boxes]
+            candidates = [object_.name for object_ in located if not object_.boxes]
             if box in matched and not self.hide_named:
                 continue
             for v, version in enumerate(VERSIONS):
                 place = number * len(VERSIONS) + v
-                if received is not None and not lost:
+                if received is not None and not candidates:
                     break
                 hiding = partial(localising.occluded, sample.image, box, version, fill=self.fill)
                 versions[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
                 if received is not None:
                     answer = received.versions.get(place)
-                    if not isinstance(answer, str):  # what it names is not known yet
+                    if not isinstance(answer, str):  # it was not asked yet, or not answered
                         break
                     names = self.reader.objects(answer)
-                    lost = [n for n in lost if not any(self.same(n, m) for m in names)]
+                    candidates = [n for n in candidates if not any(self.same(n, m) for m in names)]
         return versions
 
     def _detected(self, sample: Sample, received: Received) -> list[Located]:
-        """Return the objects of the caption in the boxes of their names; [] without a caption."""
+        """Return the objects of the caption with the boxes of their names; [] without a caption."""
         caption = caption_of(received.answer, sample.id)
         names = () if caption is None else self.reader.objects(caption)
         return localising.by_detection(names, sample.boxes if self.detection else (), self.same)
 
     # -- the follow-up -----------------------------------------------------------------
 
-    def expect(self, given: Premise) -> Expected | None:
-        """Return the objects expected in a follow-up's caption; None for an uncaptioned source."""
-        sample = given.sample
-        answer: Any = given.source_answer
+    def expect(self, premise: Premise) -> Expected | None:
+        """Return the facts by which a follow-up's caption is judged; None without a caption of the
+        source."""
+        sample = premise.sample
+        answer: Any = premise.source_answer
         received = answer if isinstance(answer, Received) else Received(answer, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        reduction = given.follow_up.details["reduction"]
+        reduction = premise.follow_up.details["reduction"]
         hidden = {
             place: self.reader.objects(answer)
             for place, answer in received.versions.items()
@@ -194,30 +196,30 @@ class ReducedCaptions(CaptionOracle):
         }
         boxes = sample.boxes[: self.most_boxes]
         located = localising.completed(self._detected(sample, received), boxes, hidden, self.same)
-        for place, one in enumerate(located):
-            mask = mask_of(one.boxes, height, width)
+        for place, object_ in enumerate(located):
+            mask = mask_of(object_.boxes, height, width)
             if mask.any():
                 share = float(visible_shares([mask], [reduction])[0, 0])
                 status = STATUS[int(statuses(np.array(share), self.down, self.up))]
-                located[place] = replace(one, visible=share, status=status)
-        # a label is named, too, where its boxes are those of an object of another name
-        taken = {box.label for one in located for box in one.boxes}
+                located[place] = replace(object_, visible=share, status=status)
+        # labels whose boxes belong to an object of any name count as named
+        used = {box.label for object_ in located for box in object_.boxes}
         unnamed: dict[str, tuple[Box, ...]] = {}
         for label in dict.fromkeys(box.label for box in sample.boxes if self.detection):
-            if label and label not in taken and not any(self.same(label, o.name) for o in located):
+            if label and label not in used and not any(self.same(label, o.name) for o in located):
                 unnamed[label] = tuple(box for box in sample.boxes if box.label == label)
-        named, sides = tuple(chain.from_iterable(hidden.values())), (height, width)
-        parts = caption, tuple(located), sample.boxes, reduction, sides
-        return Expected(*parts, len(received.versions), unnamed, named)
+        names, size = tuple(chain.from_iterable(hidden.values())), (height, width)
+        parts = caption, tuple(located), sample.boxes, reduction, size
+        return Expected(*parts, len(received.versions), unnamed, names)
 
     def judge(
         self, question: Question, answer: Any, expected: Expected | None, source_answer: Any = None
     ) -> Outcome:
         if expected is None:
             return NOT_CAPTIONED
-        unread = self.unread(answer, question.sample_id)
-        if unread is not None:
-            return unread
+        no_caption = self.unread(answer, question.sample_id)
+        if no_caption is not None:
+            return no_caption
         detected = expected.boxes if self.detection else ()
         names = self.reader.objects(answer)
         findings = check(expected.located, names, detected, self.same, expected.received)
@@ -226,7 +228,7 @@ class ReducedCaptions(CaptionOracle):
 
 
 def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> JsonObject:
-    """Return the report's facts of a judged follow-up, as JSON has them."""
+    """Return the facts of a judged follow-up, for the report, as JSON."""
     height, width = expected.size
     kept = expected.reduction.image(np.zeros((height, width, 1), np.uint8)).shape[:2]
     return {
@@ -264,5 +266,5 @@ def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
     if not boxes:
         return []
     visible = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)
-    left = (visible[:, 2] > visible[:, 0]) & (visible[:, 3] > visible[:, 1])
-    return [[round(float(edge), 1) for edge in box] for box in visible[left]]
+    not_empty = (visible[:, 2] > visible[:, 0]) & (visible[:, 3] > visible[:, 1])
+    return [[round(float(edge), 1) for edge in box] for box in visible[not_empty]]

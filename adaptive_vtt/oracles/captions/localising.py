@@ -1,8 +1,8 @@
-"""Locate the objects of a caption: by a detector's names, else by hiding its boxes.
+"""Locate the objects of a caption: by the labels of boxes, else by hiding boxes.
 
-After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
-2024, section IV-B3 and Algorithm 1). The paper gives neither the width of its blur nor the size
-of what it inpaints; here they are `BLUR` and `MARGIN`.
+Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024,
+section IV-B3 and Algorithm 1). The paper specifies neither the width of its blur nor the size of
+the inpainted area; here they are `BLUR` and `MARGIN`.
 """
 
 import math
@@ -19,27 +19,27 @@ from . import Same
 # -- covering a box --------------------------------------------------------------------------------
 
 VERSIONS = ("blur", "black", "inpaint")
-"""The three coverings of a box, in REIC's order."""
+"""The three ways to hide a box, in REIC's order."""
 HIDDEN = "hidden/"
 """Prefix of the names of versions of an image with a box covered."""
 BLUR = 0.25
-"""Standard deviation of the blur, as a share of the box's width and height. At this width a pattern
-of two waves per side keeps less than 1 % of its contrast, so only blotches of colour remain."""
+"""Standard deviation of the blur, as a share of the box's width and height. A pattern of two waves
+per side keeps less than 1 % of its contrast, so that only smooth colours remain."""
 MARGIN = 3
-"""Pixels around a box that are inpainted, too: soft edges would give the thing away."""
+"""Pixels around a box that are inpainted, too, as soft edges would reveal the object."""
 _DETAIL = 64
-"""Pixels per side to which a large box is shrunk before the blur, which leaves no finer detail."""
+"""Pixels per side to which a large box is shrunk before the blur, which removes finer detail."""
 _RADIUS = 3
-"""Radius in pixels of the neighbourhood that inpainting continues from."""
+"""Radius in pixels of the neighbourhood that inpainting uses."""
 _CONTEXT = 2 * _RADIUS
-"""Pixels around the inpainted area that the method sees."""
+"""Pixels around the inpainted area that are given to the method."""
 
 
 def inpainted(image: Image, box: Box) -> Image:
-    """Return a copy of an image (H x W x C uint8) with a box and MARGIN pixels around painted over.
+    """Return a copy of an image, H x W x C of uint8, with a box and MARGIN pixels around inpainted.
 
-    The box continues its surroundings, by Telea's method (J. Graphics Tools 9, 2004). A box without
-    surroundings gets the mean colour.
+    The method is Telea's (J. Graphics Tools 9, 2004). A box that covers the whole image gets its
+    mean colour.
     """
     height, width = image.shape[:2]
     filled = image.copy()
@@ -62,16 +62,16 @@ def inpainted(image: Image, box: Box) -> Image:
 def occluded(
     image: Image, box: Box, version: str, *, blur: float = BLUR, fill: Filler = inpainted
 ) -> Image:
-    """Return a copy of ``image`` in which the content of ``box`` is hidden.
+    """Return a copy of an image in which the content of a box is hidden.
 
-    A box is widened to whole pixels and clipped. A box outside the image changes nothing.
+    The box is enlarged to whole pixels, and clipped. A box outside the image changes nothing.
 
     Args:
-        image: H x W x C uint8.
+        image: H x W x C of uint8.
         box: The box to hide.
         version: "blur" (within the box), "black" or "inpaint" (by ``fill``).
-        blur: Standard deviation as a share of the box's sides, above 0.
-        fill: Paints over a box.
+        blur: Standard deviation of the blur as a share of the box's sides, above 0.
+        fill: Function that paints over a box.
 
     Raises:
         InputError: There is no such version, or ``blur`` is not above 0.
@@ -92,24 +92,24 @@ def occluded(
 
 
 def pixels(box: Box, height: int, width: int) -> tuple[int, int, int, int]:
-    """Return the whole pixels that ``box`` touches in an H x W image: left, top, right, bottom."""
+    """Return left, top, right, bottom of the pixels that a box touches in an image H x W; the last
+    two are exclusive."""
     left, right = (min(max(side, 0), width) for side in (box.left, box.right))
     top, bottom = (min(max(side, 0), height) for side in (box.top, box.bottom))
     return math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)
 
 
 def grown(box: Box, margin: float) -> Box:
-    """Return the box with so many pixels more on every side."""
+    """Return a box that is larger by ``margin`` pixels on each side."""
     left, top, right, bottom = box.edges
     edges = left - margin, top - margin, right + margin, bottom + margin
     return Box(box.label, *edges, box.score)
 
 
 def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
-    """Return the boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
+    """Return the boxes that contain no other box, in their order (REIC, Algorithm 1, line 10).
 
-    If a region includes another, the smaller one is more likely the object's place. The first of
-    equal boxes is kept.
+    Of nested boxes the inner one is more likely the object's. The first of equal boxes is kept.
     """
     # a box contains another if it reaches as far in each direction
     reach = np.array([box.edges for box in boxes]).reshape(-1, 4) * [-1, -1, 1, 1]
@@ -120,7 +120,7 @@ def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
 
 
 def _blurred(image: Image, blur: float) -> Image:
-    """Return an image blurred in proportion to its sides, which are shrunk to _DETAIL first."""
+    """Return a blurred image; for speed, it is shrunk to _DETAIL pixels per side before."""
     height, width = image.shape[:2]
     tall, wide = min(height, _DETAIL), min(width, _DETAIL)
     small = cv2.resize(np.ascontiguousarray(image), (wide, tall), interpolation=cv2.INTER_AREA)
@@ -140,8 +140,8 @@ class Located:
     Attributes:
         name: The name in the caption.
         boxes: Its boxes; () if it was not located.
-        visible: Share (0..1) of it that a follow-up shows; None if unknown.
-        status: Its status there: "retained", "ambiguous", "disappeared" or "unlocated".
+        visible: Share of it that the follow-up shows, in [0, 1]; None: unknown.
+        status: Its status in the follow-up: "retained", "ambiguous", "disappeared" or "unlocated".
     """
 
     name: str
@@ -151,7 +151,7 @@ class Located:
 
 
 def by_detection(names: Sequence[str], boxes: Sequence[Box], same: Same) -> list[Located]:
-    """Return each name with every box whose label means the same."""
+    """Return each name with the boxes whose label means the same."""
     return [
         Located(name, tuple(b for b in boxes if b.label and same(name, b.label))) for name in names
     ]
@@ -163,26 +163,34 @@ def completed(
     hidden: Mapping[int, Sequence[str]],
     same: Same,
 ) -> list[Located]:
-    """Return the objects; those without a box of their name are located by occlusion."""
+    """Return the objects, where those without a box of their name are located by occlusion.
+
+    Args:
+        detected: The objects with the boxes of their names.
+        boxes: As the following, an argument of ``by_occlusion``.
+        hidden: See there.
+        same: See there.
+    """
     return [
-        one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, same)
-        for one in detected
+        object_ if object_.boxes or not hidden else by_occlusion(object_.name, boxes, hidden, same)
+        for object_ in detected
     ]
 
 
 def by_occlusion(
     name: str, boxes: Sequence[Box], hidden: Mapping[int, Sequence[str]], same: Same
 ) -> Located:
-    """Return an object with the boxes without which it is no longer named.
+    """Return an object with the boxes without which captions do not name it.
 
-    A box belongs to the object if the names of all three versions lack it (REIC, Algorithm 1, line
-    6); a version without answer proves nothing. Of nested boxes the inner ones count.
+    A box belongs to the object if the captions of all three versions do not name it (REIC,
+    Algorithm 1, line 6). Of nested boxes the inner ones count.
 
     Args:
         name: The object's name.
         boxes: All boxes of the image.
-        hidden: The names given with a box hidden, by box * 3 + version (blur, black, inpaint).
-        same: Decides whether two names mean the same.
+        hidden: box * 3 + version (blur, black, inpaint) -> names in the caption with that box
+            hidden; versions without a caption are missing.
+        same: Function that decides whether two names mean the same.
     """
     absent = np.zeros((len(boxes), len(VERSIONS)), dtype=bool)
     for place, names in hidden.items():
@@ -192,5 +200,5 @@ def by_occlusion(
 
 
 def rounded(box: Box) -> list[float]:
-    """Return the box's edges to a tenth of a pixel, as JSON has them."""
+    """Return the edges of a box, rounded to a tenth of a pixel, as JSON."""
     return [round(float(edge), 1) for edge in box.edges]

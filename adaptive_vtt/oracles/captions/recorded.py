@@ -1,9 +1,9 @@
-"""Captions by which follow-ups are chosen, recorded before an audit or asked for in it.
+"""Captions by which follow-ups are chosen: recorded before an audit, or the model's own.
 
-REIC (TSE 2024, sections IV-B to IV-D) captions an image, locates what the caption names and then
-chooses follow-ups that hide or keep it. Certificates need all of that to be fixed before a draw.
-Recorded captions are; the model's own are asked for once, before any follow-up of their image is
-made (docs/papers.md).
+REIC (TSE 2024, sections IV-B to IV-D) captions an image, locates the objects that the caption
+names, and chooses follow-ups that hide or keep them. Certificates need all of this to be fixed
+before a draw. Recorded captions are fixed; the model's own captions are asked for once, before any
+follow-up of their image is made (docs/papers.md).
 """
 
 import hashlib
@@ -20,18 +20,17 @@ from . import Reader, Same, language
 from .localising import HIDDEN, VERSIONS, by_detection, completed
 
 PLAIN = -1
-"""The place of an image itself among its versions."""
+"""The number of the unchanged image among its versions."""
 
 
 class RecordedNaming:
-    """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
+    """Objects that recorded captions name, with their boxes; see ``relations.reic.Naming``.
 
     Args:
-        captions: By the sample's id, a caption, or a ``Received`` if versions with a box hidden
-            were captioned, too (by box * 3 + version). These locate objects without a box of their
-            name.
-        reader: Reads the objects that a caption names (default: ``oracles.captions.language``).
-        same: Decides whether two names mean the same.
+        captions: Id of a sample -> caption, or ``Received`` if versions with a box hidden were
+            captioned, too (by box * 3 + version), which locate objects without a box of their name.
+        reader: Reader of the objects that a caption names. Default: ``oracles.captions.language``.
+        same: Function that decides whether two names mean the same. Default: as for ``reader``.
     """
 
     own = False
@@ -51,7 +50,7 @@ class RecordedNaming:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of all captions, and how they are read."""
+        """A hash of all captions, and the names of reader and matcher."""
         rows = [(k, c.answer, sorted(c.versions.items())) for k, c in sorted(self.captions.items())]
         digest = hashlib.blake2b(repr(rows).encode(), digest_size=12).hexdigest()
         return f"captions {digest} ({self._words})"
@@ -63,9 +62,9 @@ class RecordedNaming:
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> tuple[tuple[Box, ...], ...]:
-        """Return the boxes of each object that the caption of a sample names.
+        """Return the boxes of each located object that the caption of a sample names.
 
-        They are the boxes of its name, or else those without which it is not named.
+        They are the boxes of its name, else those without which captions do not name it.
 
         Raises:
             InputError: The sample has no caption, or one with a box hidden that it does not have.
@@ -78,7 +77,7 @@ class RecordedNaming:
             raise unexpected(f"reic: sample {sample_id!r}", expected, f"one with box {box}", remedy)
         detected = by_detection(self._names(received.answer), boxes, self.same)
         located = completed(detected, boxes, hidden, self.same)
-        return tuple(one.boxes for one in located if one.boxes)
+        return tuple(object_.boxes for object_ in located if object_.boxes)
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
         if sample_id not in self.captions:
@@ -86,8 +85,8 @@ class RecordedNaming:
         return self.captions[sample_id]
 
     def check(self, dataset: Dataset) -> None:
-        """Raise InputError for captions of hidden boxes that samples of ``dataset`` lack, before an
-        audit begins."""
+        """Raise InputError, before an audit begins, for a caption of a hidden box that its sample
+        does not have."""
         for index in range(len(dataset)):
             name = dataset.sample_id(index)
             if name in self.captions and self.captions[name].versions:
@@ -98,7 +97,7 @@ class RecordedNaming:
 
 
 class OwnNaming(RecordedNaming):
-    """Naming by the audited model's captions of a sample and its versions."""
+    """Objects that the audited model's own captions of a sample and its versions name."""
 
     own = True
 
@@ -107,7 +106,7 @@ class OwnNaming(RecordedNaming):
 
     @property
     def fingerprint(self) -> str:
-        """The way in which its captions are read."""
+        """The names of reader and matcher."""
         return f"own captions ({self._words})"
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
@@ -119,16 +118,18 @@ class OwnNaming(RecordedNaming):
 
 
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:
-    """Return the recorded captions of these samples' images, by the sample's id.
+    """Return recorded captions by sample.
 
-    The CSV or JSON has the columns sample and caption. It may have relation and severity, as the
-    table that ``export --questions`` writes. Then the rows of relation identity count, and those of
-    "hidden/blur", "hidden/black" and "hidden/inpaint" with a caption. The severity of these is the
-    number of the hidden box.
+    Args:
+        path: A CSV or JSON with the columns sample and caption. It may have relation and severity,
+            as the table of ``export --questions`` has. Then rows of relation identity are used, and
+            those of "hidden/blur", "hidden/black" and "hidden/inpaint" with a caption, whose
+            severity is the number of the hidden box.
+        samples: Ids of all samples.
 
     Raises:
-        InputError: A column is missing. A sample has no caption or two, or is not in ``samples``.
-            The number of a hidden box, or the way it is hidden, is impossible.
+        InputError: A column is missing; a sample is unknown, or has no caption or two; or a
+            relation or severity is invalid.
     """
     file = Path(path)
     table = read_captions(file)

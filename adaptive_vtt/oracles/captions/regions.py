@@ -1,9 +1,9 @@
-"""Proposer of boxes around things of any kind.
+"""Propose boxes around objects of any kind, for images without annotations or a detector.
 
-It is for images without annotations or a detector, as REIC's occlusion (section IV-B3) needs boxes,
-but not their labels. A thing is a connected area that stands out from its surroundings, or that has
-a single hue or shade. Areas are ranked by how much denser edges are inside than just outside, times
-the box's side, so that a thing of many parts gets one box.
+REIC's occlusion (section IV-B3) needs boxes, but not their labels. A candidate is a connected area
+that differs from its surroundings, or has a single hue or shade. Candidates are ranked by the
+density of edges inside minus that just outside, times the side of the box, so that an object of
+many parts gets one box.
 """
 
 from collections.abc import Iterator
@@ -21,30 +21,32 @@ from ...utils.options import Option, check_options
 Floats = npt.NDArray[np.float32]
 
 SIDE = 256
-"""Largest longer side of the shrunk image that is searched, in pixels."""
+"""Longer side in pixels of the shrunk image that is searched."""
 SURROUNDINGS = 0.4
-"""Side of the square that a pixel is compared with, as a share of the image's longer side."""
+"""Side of the square with which a pixel is compared, as a share of the image's longer side."""
 OUTSTANDING = (0.30, 0.25, 0.20, 0.15, 0.10, 0.05)
-"""Shares of an image's pixels that stand out; the search runs once with each."""
+"""Shares of an image's pixels that differ most from their surroundings; each is searched."""
 HUES = 8
+"""Number of bands of hue of coloured pixels."""
 COLOURED = 12
-"""Least chroma (CIELAB) of a pixel that counts as coloured; below it a pixel counts as grey."""
+"""Minimum chroma (CIELAB) of a coloured pixel; others are grey."""
 SHADES = 4
+"""Number of bands of lightness of grey pixels."""
 CLOSINGS = (1, 5)
-"""Widths in pixels below which gaps in an area are closed; the search runs once with each."""
+"""Widths in pixels below which gaps in an area are closed; each is searched."""
 MIN = 4
-"""Shortest side of an area, in pixels of the small image."""
+"""Minimum side of an area, in pixels of the shrunk image."""
 
 
 @dataclass(frozen=True)
 class Regions:
-    """``Detector`` of boxes without a label, with scores relative to the first box's.
+    """``Detector`` of boxes without labels, with scores relative to that of the first box.
 
     Args:
-        most: Most boxes.
-        smallest: Least area of a box, as a share of the image's.
-        largest: Largest area, as a share of the image's.
-        overlap: Largest intersection over union of two boxes; the later one is dropped.
+        most: Maximum number of boxes.
+        smallest: Minimum area of a box, as a share of the image.
+        largest: Maximum area of a box, as a share of the image.
+        overlap: Maximum intersection over union of two boxes, above which the later one is dropped.
 
     Raises:
         InputError: The limits exclude all boxes.

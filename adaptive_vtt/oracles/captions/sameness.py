@@ -1,8 +1,8 @@
-"""Decide whether two words mean the same object: literally, up to number, or in several ways.
+"""Decide whether two words mean the same object.
 
-REIC (TSE 2024, section IV-A) takes two words for the same object where their vectors are
-similar or one is a hyponym of the other, as `experiments.reic.wordnet` does. What is here needs
-nothing installed: equal words (its ablation "Group-3"), number folding, a list of everyday things.
+In REIC (TSE 2024, section IV-A) two words mean the same if their vectors are similar or one is a
+hyponym of the other, as in `experiments.reic.wordnet`. The matchers here need no further package:
+equal words (REIC's ablation "Group-3"), singular and plural, and a list of everyday objects.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,14 +11,16 @@ from importlib.resources import files
 
 VOC = {"diningtable": "dining table", "pottedplant": "potted plant", "tvmonitor": "tv"}
 WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "ice cream"))
-"""Phrases, in the singular, that do not mean what their last word means: a "hot dog" is no dog."""
+"""Phrases, in the singular, that are no kind of their last word: a "hot dog" is no dog."""
 
 
 class Matcher:
-    """Base: case, blanks and order do not matter, equal phrases are the same, and each pair is
-    compared once, as an audit meets the same few hundred words again and again.
+    """Base of matchers, for which case, spaces and order do not matter, and equal phrases match.
 
-    ``fingerprint``: its name in journals.
+    Each pair is compared only once, as an audit has the same few hundred words many times.
+
+    Attributes:
+        fingerprint: Its name in journals.
     """
 
     fingerprint = "nothing"
@@ -41,7 +43,7 @@ class Matcher:
 
 
 class Literal(Matcher):
-    """Equal words only: REIC's ablation."""
+    """Matcher of equal words only, as in REIC's ablation."""
 
     fingerprint = "equal words"
 
@@ -50,10 +52,11 @@ class Literal(Matcher):
 
 
 class Folding(Matcher):
-    """Singular and plural are the same, and a phrase is the same as its own end.
+    """Matcher of singular and plural, and of a phrase and its last words.
 
-    A "dining table" is a table, but a "hot dog" is no dog: phrases in ``whole`` (singular)
-    have no ends. ``heads=False``: number only.
+    Args:
+        heads: Whether a phrase matches its last words: a "dining table" is a table.
+        whole: Phrases, in the singular, that do not match their last words: a "hot dog" is no dog.
     """
 
     def __init__(self, heads: bool = True, whole: Collection[str] = WHOLE) -> None:
@@ -69,7 +72,7 @@ class Folding(Matcher):
 
 
 class AnyOf(Matcher):
-    """The same by any of several matchers; the quick ones should come first."""
+    """Matcher of phrases that any of several matchers accepts; fast ones should come first."""
 
     def __init__(self, matchers: Sequence[Matcher]) -> None:
         super().__init__()
@@ -81,45 +84,48 @@ class AnyOf(Matcher):
 
 
 def tidy(phrase: str) -> str:
-    """Return a phrase in small letters with single blanks, and VOC's names in their usual form."""
+    """Return a phrase in lower case with single spaces, and VOC's names in their usual form."""
     words = " ".join(phrase.casefold().replace("_", " ").split())
     return VOC.get(words, words)
 
 
 def data_lines(name: str) -> list[str]:
-    """Return the lines of a file in ``data``, but for comments and empty ones."""
+    """Return the lines of a file in ``data``, without comments and empty lines."""
     lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and line[0] != "#"]
 
 
 FORMS = dict(line.split() for line in data_lines("plurals.txt"))
-"""Irregular plurals, and words in the singular that end like plurals."""
+"""Word -> singular, for irregular plurals and singular words that end like plurals."""
 ENDINGS = (
     *(("men", "man"), ("ies", "y"), ("ouses", "ouse"), ("uses", "us"), ("sses", "ss")),
     *(("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zzes", "zz"), ("oes", "o")),
     *(("ss", "ss"), ("us", "us"), ("s", "")),
 )
-"""Plural ending -> singular ending; the first that fits is replaced."""
+"""Plural ending -> singular ending; the first that matches is replaced."""
 
 
 @cache
 def singular(phrase: str) -> str:
-    """Return a lower-case phrase with its last word in the singular; for the nouns of captions."""
-    front, blank, last = phrase.rpartition(" ")
+    """Return a phrase in lower case with its last word, a noun, in the singular."""
+    front, space, last = phrase.rpartition(" ")
     if last in FORMS or len(last) < 3:
-        return front + blank + FORMS.get(last, last)
-    for ending, put in ENDINGS:
-        if last.endswith(ending):
-            return front + blank + last.removesuffix(ending) + put
+        return front + space + FORMS.get(last, last)
+    for plural, ending in ENDINGS:
+        if last.endswith(plural):
+            return front + space + last.removesuffix(plural) + ending
     return phrase
 
 
-# -- a short list of everyday things, which needs nothing installed --------------------------------
+# -- a short list of everyday objects --------------------------------------------------------------
 
 
 class Thesaurus(Matcher):
-    """Synonyms, or one a kind of the other, among the classes of COCO and PASCAL VOC and what
-    people call them (``data/kinds.txt``). Other phrases are compared by their end."""
+    """Matcher of synonyms, and of a word with a kind of it.
+
+    The words are the classes of COCO and PASCAL VOC, and usual names of these (``data/kinds.txt``).
+    Phrases are compared by the longest of their last words that are in the list.
+    """
 
     fingerprint = "everyday synonyms and kinds"
 
@@ -129,8 +135,7 @@ class Thesaurus(Matcher):
 
 
 def _ends(phrase: str) -> tuple[str, ...]:
-    """Return the longest end of a phrase, in the singular, that the list knows; () if none
-    is."""
+    """Return the longest end of a phrase, in the singular, that is in the list; () without one."""
     words = singular(phrase).split()
     ends = (" ".join(words[start:]) for start in range(len(words)))
     return next(((end,) for end in ends if end in _words()), ())
@@ -138,7 +143,7 @@ def _ends(phrase: str) -> tuple[str, ...]:
 
 @cache
 def _pairs() -> frozenset[tuple[str, str]]:
-    """Return all pairs of words that mean the same, both ways round, equal words included."""
+    """Return all pairs of words that match, in both orders, with pairs of equal words."""
     pairs = {(word, word) for word in _words()}
     below: dict[str, set[str]] = {}
     for names, kinds in _lines():
@@ -146,12 +151,12 @@ def _pairs() -> frozenset[tuple[str, str]]:
         for name in names:
             below.setdefault(name, set()).update(kinds)
     for name, direct in below.items():
-        kinds_of, waiting = set[str](), [*direct]
-        while waiting:  # kinds of kinds are kinds, too
+        all_kinds, waiting = set[str](), [*direct]
+        while waiting:  # a kind of a kind is a kind, too
             kind = waiting.pop()
-            waiting += below.get(kind, set()) - kinds_of - {kind}
-            kinds_of.add(kind)
-        pairs |= {pair for kind in kinds_of for pair in ((name, kind), (kind, name))}
+            waiting += below.get(kind, set()) - all_kinds - {kind}
+            all_kinds.add(kind)
+        pairs |= {pair for kind in all_kinds for pair in ((name, kind), (kind, name))}
     return frozenset(pairs)
 
 
@@ -162,7 +167,7 @@ def _words() -> frozenset[str]:
 
 @cache
 def _lines() -> tuple[list[list[str]], ...]:
-    """Return the words of each line with their synonyms, and the kinds."""
+    """Return, for each line of the list, the synonyms, and the kinds to which they belong."""
     parts = [line.replace("=", ",").split(">") for line in data_lines("kinds.txt")]
     return tuple(
         [[w.strip() for w in part.split(",") if w.strip()] for part in (*line, "")[:2]]
