@@ -161,15 +161,15 @@ class Cells:
 
 def _member(known: Floats, filled: Floats, cells: Cells, j: int) -> Floats:
     """Return the regression of model j on the others, as a row of ``CohortPrior.members``."""
-    asked = np.flatnonzero(~np.isnan(known[:, j]))
+    answered = np.flatnonzero(~np.isnan(known[:, j]))
     others = np.delete(filled, j, axis=1)
-    mean = logits(others.mean(axis=1))[asked]
-    factor = Factor.of(others).scores(others)[asked]
-    losses = known[asked, j]
+    mean = logits(others.mean(axis=1))[answered]
+    factor = Factor.of(others).scores(others)[answered]
+    losses = known[answered, j]
     one = np.ones_like(mean)
     line = _regressed(losses, np.stack([one, mean], 1))
     with_factor = _regressed(losses, np.stack([one, mean, factor], 1))
-    kinds = _cell_variances(losses, mean, line, cells.rows(asked))
+    kinds = _cell_variances(losses, mean, line, cells.rows(answered))
     return np.array([*line, with_factor[2], *kinds])
 
 

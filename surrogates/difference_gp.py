@@ -122,16 +122,16 @@ class DifferenceGP:
         """Return the features (n, d) of samples (n,)."""
         return self.a.features(samples)
 
-    def _known_losses(self, asked: Questions) -> Tensor:
+    def _known_losses(self, queries: Questions) -> Tensor:
         """Return A's losses (n,) where they are known beforehand, NaN elsewhere."""
         if self._known is None:
-            return torch.full_like(asked.sample, torch.nan, dtype=torch.float64)
-        parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
-        return torch.from_numpy(self._known(*parts)).to(asked.sample.device)
+            return torch.full_like(queries.sample, torch.nan, dtype=torch.float64)
+        parts = (part.cpu().numpy() for part in (queries.sample, queries.variant, queries.concept))
+        return torch.from_numpy(self._known(*parts)).to(queries.sample.device)
 
-    def _posterior_of_a(self, asked: Questions) -> Posterior:
+    def _posterior_of_a(self, queries: Questions) -> Posterior:
         """Return the prediction of model A's losses; known ones have the variance 0."""
-        posterior, losses = self.a.posterior(asked), self._known_losses(asked)
+        posterior, losses = self.a.posterior(queries), self._known_losses(queries)
         losses = losses.to(posterior.mean)
         known = ~losses.isnan()
         mean = torch.where(known, losses, posterior.mean)

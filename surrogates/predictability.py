@@ -42,7 +42,7 @@ class Predictability:
         # one bit per sample, since nothing else takes as much memory per image
         self._matches: dict[int, npt.NDArray[np.uint8]] = {}
         # images asked about, ascending, with a row of p each; the last row is for other images
-        self._asked = np.zeros(0, np.int64)
+        self._images = np.zeros(0, np.int64)
         self._table = self.prevalence[None, :]
 
     def observe(self, image: int, sample: int, concept: int, truth: int, answer: float) -> None:
@@ -56,14 +56,14 @@ class Predictability:
             answer: The model's P(yes).
         """
         side = truth if self.history == "truth" else int(answer >= 0.5)
-        row = np.searchsorted(self._asked, image)
+        row = np.searchsorted(self._images, image)
         if image not in self._matches:
             matching = np.ones(len(self._samples), bool)
             own = int(np.searchsorted(self._samples, sample))
             if own < len(matching) and self._samples[own] == sample:
                 matching[own] = False
             self._matches[image] = np.packbits(matching)
-            self._asked = np.insert(self._asked, row, image)
+            self._images = np.insert(self._images, row, image)
             self._table = np.insert(self._table, row, self.prevalence, axis=0)
         matches = self._matches[image]
         matches &= (self._yes if side == 1 else self._no)[concept]
@@ -73,8 +73,8 @@ class Predictability:
     def probability(self, image: Tensor, concept: Tensor) -> Tensor:
         """Return p(yes) (n,) for n (image, concept) pairs."""
         images = image.cpu().numpy()
-        rows = np.searchsorted(self._asked, images)
-        rows[np.append(self._asked, -1)[rows] != images] = len(self._asked)
+        rows = np.searchsorted(self._images, images)
+        rows[np.append(self._images, -1)[rows] != images] = len(self._images)
         # one flat index is twice as fast as two
         places = rows * self._table.shape[1] + concept.cpu().numpy()
         return torch.from_numpy(self._table.ravel().take(places)).to(image.device)

@@ -205,25 +205,25 @@ class QuestionGP:
         """Learn from n judged questions."""
         if len(losses.sample) == 0:
             return
-        asked = self.prepare(losses)
-        if self.shared:  # units in the order in which they are first asked about
-            _, first, unit = _unique(asked.sample * self._variants + asked.variant)
+        questions = self.prepare(losses)
+        if self.shared:  # units in the order of their first questions
+            _, first, unit = _unique(questions.sample * self._variants + questions.variant)
             order = first.argsort()
             first, unit = first[order], order.argsort()[unit]
         else:
-            first = unit = torch.arange(len(asked.sample), device=self.device)
-        units, column = asked.units[first], self._column(asked)
+            first = unit = torch.arange(len(questions.sample), device=self.device)
+        units, column = questions.units[first], self._column(questions)
         margin = losses.margin
         if margin is None:
             margin = torch.full_like(losses.loss, torch.nan)
         judged = Judged(
             unit=(unit + self._kept_units).int(),  # 32 bits halve the memory of a long audit
-            variant=asked.variant.int(),
+            variant=questions.variant.int(),
             column=column.int(),
-            side=_side(asked).int(),
+            side=_side(questions).int(),
             loss=losses.loss.to(self.device, torch.float64),
             margin=margin.to(self.device, torch.float64),
-            features=asked.signals,
+            features=questions.signals,
         )
         self._units_seen += len(units)
         self._kept_units += len(units)
@@ -343,9 +343,9 @@ class QuestionGP:
             latent: Whether the variance is that of f, which more answers can reduce, and not that
                 of a 0/1 loss, f (1 - f). It takes a triangular solve.
         """
-        asked = self.prepare(candidates)
-        mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
-        variance = slope.square() * self._latent_variance(asked) if latent else mean * (1 - mean)
+        queries = self.prepare(candidates)
+        mean, slope = self.coordinate.losses(self._judged_of(queries), self._shift(queries))
+        variance = slope.square() * self._latent_variance(queries) if latent else mean * (1 - mean)
         device = candidates.sample.device
         return Posterior(mean.to(device), variance.to(device))
 
@@ -371,9 +371,9 @@ class QuestionGP:
     @torch.no_grad()
     def normal(self, candidates: Questions) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean (m,) and covariance (m, m) of f, and the noise variance of an answer (m,)."""
-        asked = self.prepare(candidates)
-        units, column = asked.units, self._column(asked)
-        mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
+        queries = self.prepare(candidates)
+        units, column = queries.units, self._column(queries)
+        mean, slope = self.coordinate.losses(self._judged_of(queries), self._shift(queries))
         half = None  # L^-1 k of the units with answers
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
@@ -393,33 +393,33 @@ class QuestionGP:
         """Return the features (n, d) of samples (n,); d is 0 if the GP has none."""
         return self._sample_features(samples).to(samples.device)
 
-    def _column(self, asked: Prepared) -> Tensor:
+    def _column(self, queries: Prepared) -> Tensor:
         """Return each question's column of the system of equations, (n,)."""
-        return asked.concept if self.shared else torch.zeros_like(asked.concept)
+        return queries.concept if self.shared else torch.zeros_like(queries.concept)
 
-    def _judged_of(self, asked: Prepared) -> Judged:
+    def _judged_of(self, queries: Prepared) -> Judged:
         """Return questions to predict in the form of judged ones, without loss and margin."""
-        column = self._column(asked)
+        column = self._column(queries)
         none = torch.full_like(column, torch.nan, dtype=torch.float64)
         unit = torch.full_like(column, -1)
-        return Judged(unit, asked.variant, column, _side(asked), none, none, asked.signals)
+        return Judged(unit, queries.variant, column, _side(queries), none, none, queries.signals)
 
-    def _latent_variance(self, asked: Prepared) -> Tensor:
+    def _latent_variance(self, queries: Prepared) -> Tensor:
         """Return the posterior variance of mu (n,); candidates of one unit share a solve."""
-        key = asked.sample * self._variants + asked.variant
-        _, first, back = _unique(key if self.shared else key * self.concepts + asked.concept)
-        units = asked.units[first]
+        key = queries.sample * self._variants + queries.variant
+        _, first, back = _unique(key if self.shared else key * self.concepts + queries.concept)
+        units = queries.units[first]
         variance = self.kernel.variance(units.variant)
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
             variance = variance - half.square().sum(0)
         return variance.clamp(min=0)[back]
 
-    def _shift(self, asked: Prepared) -> Tensor:
+    def _shift(self, queries: Prepared) -> Tensor:
         """Return the posterior mean of mu (n,), K(candidates, units) alpha."""
         if self._units is None:
-            return torch.zeros(len(asked.sample), dtype=torch.float64, device=self.device)
-        return predict(self.kernel, self._units, self._factor.alpha, asked.units)
+            return torch.zeros(len(queries.sample), dtype=torch.float64, device=self.device)
+        return predict(self.kernel, self._units, self._factor.alpha, queries.units)
 
     # -- inputs ------------------------------------------------------------------------
 
@@ -461,9 +461,9 @@ def _joined(parts: Sequence[tuple[Units, Judged]]) -> tuple[Units, Judged]:
     return Units(*map(torch.cat, units)), Judged(*map(torch.cat, judged))
 
 
-def _side(asked: Questions) -> Tensor:
+def _side(queries: Questions) -> Tensor:
     """Return concept * 3 + truth, where an unknown truth (-1) is 2."""
-    return asked.concept * SIDES + asked.truth % SIDES
+    return queries.concept * SIDES + queries.truth % SIDES
 
 
 def _unique(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -196,10 +196,10 @@ class UnitKernel(Kernel):  # type: ignore[misc]
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
         """Return the covariance (n, m) of two sets of points, or its diagonal (n,)."""
-        one = Units.of(x1, self.follow_up_width)
+        left = Units.of(x1, self.follow_up_width)
         if diag:
-            return self.variance(one.variant)
-        return self.covariance(one, Units.of(x2, self.follow_up_width))
+            return self.variance(left.variant)
+        return self.covariance(left, Units.of(x2, self.follow_up_width))
 
     @property
     def noise(self) -> Tensor:
@@ -235,12 +235,12 @@ class UnitKernel(Kernel):  # type: ignore[misc]
     def tables(self) -> Tables:
         """Return the tables for the current weights."""
         if torch.is_grad_enabled():
-            return self._made_tables()
+            return self._compute_tables()
         if self._tables is None:
-            self._tables = self._made_tables()
+            self._tables = self._compute_tables()
         return self._tables
 
-    def _made_tables(self) -> Tables:
+    def _compute_tables(self) -> Tables:
         weight, same = self._weight, self.same
         white = torch.eye(len(same), dtype=torch.float64, device=same.device)
         cells = weight("overall") + weight("relation") * same + weight("variant") * white
@@ -249,22 +249,22 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         image = self.steps * (weight("image") + weight("image_relation") * same)
         return Tables(cells, alike, image)
 
-    def similarity(self, one: Tensor, other: Tensor) -> Tensor:
+    def similarity(self, x: Tensor, y: Tensor) -> Tensor:
         """Return G (n, m) of samples' features (n, d) and (m, d), in their precision."""
-        return self._rbf(one, other, "lengthscale")
+        return self._rbf(x, y, "lengthscale")
 
-    def of_follow_ups(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
+    def follow_up_term(self, left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]) -> Tensor:
         """Return the term with H (n, m), given truths (n,) and features (n, e) of either side."""
-        same = one[0][:, None] == other[0]
-        alike = self._rbf(one[1], other[1], "follow_up_lengthscale")
+        same = left[0][:, None] == right[0]
+        alike = self._rbf(left[1], right[1], "follow_up_lengthscale")
         weights = torch.stack([self._weight("follow_up"), self._weight("follow_up_truths")])
         usual, more = weights.to(alike.dtype)
         return alike * (usual + more * same)
 
-    def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
+    def _rbf(self, x: Tensor, y: Tensor, scale: str) -> Tensor:
         """Return the RBF kernel (n, m) of features; ``scale`` is the name of its lengthscale."""
-        lengthscale = self._weight(scale).to(one.dtype)
-        x, y = one / lengthscale, other / lengthscale
+        lengthscale = self._weight(scale).to(x.dtype)
+        x, y = x / lengthscale, y / lengthscale
         # one matrix product gives the exponent -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
         left = torch.cat([x, -0.5 * x.square().sum(1, keepdim=True), torch.ones_like(x[:, :1])], 1)
         right = torch.cat([y, torch.ones_like(y[:, :1]), -0.5 * y.square().sum(1, keepdim=True)], 1)
@@ -291,25 +291,25 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         rho = torch.sigmoid(self.raw[_PLACE["rho"]])
         return rho + (1 - rho) * same
 
-    def covariance(self, one: Units, other: Units) -> Tensor:
+    def covariance(self, left: Units, right: Units) -> Tensor:
         """Return the covariance (n, m) of two sets of units."""
         cells, alike, image = self.tables()
         # entries of tables as products, whose gradient takes a tenth of the time of an index's
-        rows, columns = one.variant, torch.eye(len(cells)).to(cells)[:, other.variant]
-        own = one.sample[:, None] == other.sample
-        total = self.similarity(one.features, other.features) * (alike[rows] @ columns)
+        rows, columns = left.variant, torch.eye(len(cells)).to(cells)[:, right.variant]
+        same_sample = left.sample[:, None] == right.sample
+        total = self.similarity(left.features, right.features) * (alike[rows] @ columns)
         if self.follow_up_width:
-            seen = other.truths, other.follow_up
-            total = total + self.of_follow_ups((one.truths, one.follow_up), seen)
-        total = total + cells[rows] @ columns + own * (image[rows] @ columns)
+            followed = (left.truths, left.follow_up), (right.truths, right.follow_up)
+            total = total + self.follow_up_term(*followed)
+        total = total + cells[rows] @ columns + same_sample * (image[rows] @ columns)
         if not self.columns:
-            total = total * self.concept_table()[one.concept[:, None], other.concept]
+            total = total * self.concept_table()[left.concept[:, None], right.concept]
         return total
 
-    def between(self, one: Units, other: Units) -> Tensor:
+    def between(self, left: Units, right: Units) -> Tensor:
         """Return the covariance (n, m) of two sets of units, without gradients."""
         with torch.no_grad():
-            return self.covariance(one, other)
+            return self.covariance(left, right)
 
 
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
@@ -441,8 +441,8 @@ def _forward(lower: Tensor, right: Tensor, known: Tensor) -> Tensor:
     return half
 
 
-def predict(kernel: UnitKernel, units: Units, alpha: Tensor, asked: Units) -> Tensor:
-    """Return K(asked, units) alpha (m,) without computing K in full.
+def predict(kernel: UnitKernel, units: Units, alpha: Tensor, queries: Units) -> Tensor:
+    """Return K(queries, units) alpha (m,) without computing K in full.
 
     A row of K is a sample's row of G times a variant's row of a table, and a few more terms. Where
     concepts enter the kernel, the second factor has a row per variant and concept.
@@ -451,33 +451,34 @@ def predict(kernel: UnitKernel, units: Units, alpha: Tensor, asked: Units) -> Te
         kernel: The kernel.
         units: n units with answers.
         alpha: (n, C) as in ``Factor.alpha``.
-        asked: m units to predict.
+        queries: m units to predict.
     """
     cells, _, image = kernel.tables()
     weights = kernel.weights(units, alpha)
     answers = weights.new_zeros(len(cells), len(weights))
     answers = cells @ answers.index_add_(0, units.variant, weights.mT)
-    total = answers[asked.variant, asked.concept]
-    question, unit = _matches(asked.sample, units.sample)
-    own = weights[asked.concept[question], unit]
-    own = own * image[asked.variant[question], units.variant[unit]]
-    total = total + torch.bincount(question, own, len(asked))
+    total = answers[queries.variant, queries.concept]
+    query, unit = _matches(queries.sample, units.sample)
+    covariance = image[queries.variant[query], units.variant[unit]]
+    same_image = covariance * weights[queries.concept[query], unit]
+    total = total + torch.bincount(query, same_image, len(queries))
     # the factor needs 64 bits; a prediction does not
     weights = weights.float()
     if kernel.follow_up_width:
-        total = total + _from_follow_ups(kernel, units, weights, asked)
-    return total + _from_samples(kernel, units, weights, asked)
+        total = total + _from_follow_ups(kernel, units, weights, queries)
+    return total + _from_samples(kernel, units, weights, queries)
 
 
-def _from_samples(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+def _from_samples(kernel: UnitKernel, units: Units, weights: Tensor, queries: Units) -> Tensor:
     """Return the term of ``predict`` (m,) with G, from samples similar to those seen."""
-    _, sample_of = torch.unique(asked.sample, return_inverse=True)
-    first = _firsts(sample_of)
-    similar = kernel.similarity(asked.features[first].float(), units.features.float())
+    _, sample_of = torch.unique(queries.sample, return_inverse=True)
+    features = queries.features[_firsts(sample_of)]
+    similar = kernel.similarity(features.float(), units.features.float())
     rows = kernel.tables()[1].float()[:, units.variant]
     if kernel.columns and len(weights) > 1:
-        return _columns(similar, rows, weights.mT, sample_of, asked.variant, asked.concept)
-    kinds, kind = torch.unique(asked.variant * len(weights) + asked.concept, return_inverse=True)
+        return _columns(similar, rows, weights.mT, sample_of, queries.variant, queries.concept)
+    cell = queries.variant * len(weights) + queries.concept
+    kinds, kind = torch.unique(cell, return_inverse=True)
     rows = rows[kinds // len(weights)].mul_(weights[kinds % len(weights)])
     if len(similar) * len(rows) <= 20 * len(sample_of):
         return (similar @ rows.mT)[sample_of, kind]
@@ -485,17 +486,17 @@ def _from_samples(kernel: UnitKernel, units: Units, weights: Tensor, asked: Unit
     return _columns(similar, rows, ones, sample_of, kind, torch.zeros_like(kind))
 
 
-def _from_follow_ups(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+def _from_follow_ups(kernel: UnitKernel, units: Units, weights: Tensor, queries: Units) -> Tensor:
     """Return the term of ``predict`` (m,) with H, from follow-ups similar to those seen."""
-    images = asked.sample * len(kernel.same) + asked.variant
-    _, image_of = torch.unique(images, return_inverse=True)
-    shown, seen = asked[_firsts(image_of)], (units.truths, units.follow_up.float())
-    places = torch.arange(len(shown), device=image_of.device)
+    numbers = queries.sample * len(kernel.same) + queries.variant
+    _, image_of = torch.unique(numbers, return_inverse=True)
+    images, answered = queries[_firsts(image_of)], (units.truths, units.follow_up.float())
+    places = torch.arange(len(images), device=image_of.device)
     sums = []
     for block in torch.split(places, max(1, BLOCK // len(units))):
-        new = shown.truths[block], shown.follow_up[block].float()
-        sums.append(kernel.of_follow_ups(new, seen) @ weights.mT)
-    return torch.cat(sums)[image_of, asked.concept]
+        new = images.truths[block], images.follow_up[block].float()
+        sums.append(kernel.follow_up_term(new, answered) @ weights.mT)
+    return torch.cat(sums)[image_of, queries.concept]
 
 
 def _firsts(back: Tensor) -> Tensor:
@@ -517,12 +518,12 @@ def _columns(
     return torch.cat(sums)[pair, column]
 
 
-def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Return all pairs (i, j) with one[i] == other[j], as two vectors."""
-    ordered, order = other.sort()
-    one = one.contiguous()  # searchsorted is slow otherwise
-    low = torch.searchsorted(ordered, one)
-    count = torch.searchsorted(ordered, one, right=True) - low
-    first = torch.arange(len(one), device=one.device).repeat_interleave(count)
-    rank = torch.arange(len(first), device=one.device) - (count.cumsum(0) - count)[first]
+def _matches(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return all pairs (i, j) with a[i] == b[j], as two vectors."""
+    ordered, order = b.sort()
+    a = a.contiguous()  # searchsorted is slow otherwise
+    low = torch.searchsorted(ordered, a)
+    count = torch.searchsorted(ordered, a, right=True) - low
+    first = torch.arange(len(a), device=a.device).repeat_interleave(count)
+    rank = torch.arange(len(first), device=a.device) - (count.cumsum(0) - count)[first]
     return first, order[low[first] + rank]

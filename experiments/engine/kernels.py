@@ -58,11 +58,11 @@ class Relevance(Longer):
 
     more = FOLLOW_UP_WIDTH
 
-    def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
+    def _rbf(self, x: Tensor, y: Tensor, scale: str) -> Tensor:
         if scale == "follow_up_lengthscale":
-            weights = self.further().to(one.dtype)
-            one, other = one * weights, other * weights
-        return super()._rbf(one, other, scale)
+            weights = self.further().to(x.dtype)
+            x, y = x * weights, y * weights
+        return super()._rbf(x, y, scale)
 
 
 class Severities(Longer):
@@ -70,8 +70,8 @@ class Severities(Longer):
 
     more = 10
 
-    def _made_tables(self) -> Tables:
-        cells, alike, image = super()._made_tables()
+    def _compute_tables(self) -> Tables:
+        cells, alike, image = super()._compute_tables()
         line = self.same * self.line * self._weight("slope_relation")
         levels = self.line.diagonal().sqrt()
         _, relation = torch.unique(self.same.argmax(1), return_inverse=True)
