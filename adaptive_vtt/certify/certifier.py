@@ -350,6 +350,7 @@ class Certifier(Game):
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(proposal))
+        missing, questions, asked = count - predicted, count.sum(axis=1), count[:, drawn]
         if self.strata is None or stratum is None:
             frame = pooled(self.unseen, self.calls, self.largest)
         else:
@@ -359,38 +360,35 @@ class Certifier(Game):
         active = ((touching > 0) | (frame.chance < 1)) & frame.active
         ratio = frame.calls[:, frame.place] / np.maximum(touching, 1) / frame.chance
         weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
-        missing = count - predicted
-        # the largest corrections that full predictions could bring, as shares of the questions;
-        # predictions are shrunk by low, high and lean so that no correction passes its bound
+        # the largest corrections that full predictions could bring, as shares of the questions
         down = excess(predicted, proposal) * ratio / room
         up = excess(missing, proposal) * ratio / room
-        swing = excess(count, proposal) * ratio / room
-        share = ratio * count.sum(axis=1) / room
-        low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
-        high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
-        lean = np.minimum(1.0, self._reach_tilt / np.maximum(swing, TINY))
-        lean = np.minimum(lean, 1 / np.maximum(share, TINY))
+        tilt = excess(count, proposal) * ratio / room
+        # predictions are shrunk by these factors, so that no correction passes its bound
+        shrink_low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
+        shrink_high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
+        shrink_tilt = np.minimum(1.0, self._reach_tilt / np.maximum(tilt, TINY))
+        shrink_tilt = np.minimum(shrink_tilt, 1 / np.maximum(ratio * questions / room, TINY))
         likely = (predicted * missing / np.maximum(count, 1) / proposal).sum(axis=1) * weight**2
         bet = Bet(
             active=active,
-            low_base=frame.other_base + weight * low * predicted.sum(axis=1),
-            high_base=frame.other_base + weight * (count.sum(axis=1) - high * missing.sum(axis=1)),
-            low_predicted=low * predicted[:, drawn],
-            high_predicted=count[:, drawn] - high * missing[:, drawn],
+            low_base=frame.other_base + weight * shrink_low * predicted.sum(axis=1),
+            high_base=frame.other_base + weight * (questions - shrink_high * missing.sum(axis=1)),
+            low_predicted=shrink_low * predicted[:, drawn],
+            high_predicted=asked - shrink_high * missing[:, drawn],
             scale=weight / proposal[drawn],
             lo=frame.lowest(self._reach_down),
             hi=frame.highest(self._reach_up),
             foreseen=self._foreseen,
-            tilt=frame.other_tilt
-            + lean * weight * (count.sum(axis=1) - count[:, drawn] / proposal[drawn]),
+            tilt=frame.other_tilt + shrink_tilt * weight * (questions - asked / proposal[drawn]),
             tilt_bound=frame.swing(self._reach_tilt),
             uniform=frame.even_scale(touching, np.asarray((count > 0) @ proposal)),
             next_down=faded(self._reach_down, down, active),
             next_up=faded(self._reach_up, up, active),
-            next_tilt=faded(self._reach_tilt, swing, active),
+            next_tilt=faded(self._reach_tilt, tilt, active),
             next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
-        self._advance(bet, count[:, drawn], stratum)
+        self._advance(bet, asked, stratum)
         return bet
 
     def restore(self, bet: Bet, inside: Bools, stratum: Stratum | None = None) -> None:
