@@ -115,7 +115,7 @@ class Units:
         return Units(*(column[rows] for column in vars(self).values()))
 
     def join(self, other: "Units") -> "Units":
-        """Return these units followed by the others."""
+        """Return these units pair by the others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Units(*(torch.cat(pair) for pair in pairs))
 
@@ -299,8 +299,8 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         same_sample = left.sample[:, None] == right.sample
         total = self.similarity(left.features, right.features) * (alike[rows] @ columns)
         if self.follow_up_width:
-            followed = (left.truths, left.follow_up), (right.truths, right.follow_up)
-            total = total + self.follow_up_term(*followed)
+            pair = (left.truths, left.follow_up), (right.truths, right.follow_up)
+            total = total + self.follow_up_term(*pair)
         total = total + cells[rows] @ columns + same_sample * (image[rows] @ columns)
         if not self.columns:
             total = total * self.concept_table()[left.concept[:, None], right.concept]
