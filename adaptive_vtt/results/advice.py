@@ -28,7 +28,6 @@ MIN_NARROWER, MAX_NARROWER = 1.25, 4
 """Least and largest factor by which an undecided gate proposes to narrow intervals."""
 MIN = 0.1
 """Least extension of an audit, as a share of the calls that it made."""
-WRONG = "what went wrong, as"
 LIMITS = {
     ("audit", "budget"): "--budget ",
     ("audit", "max_cost"): "--max-cost ",
@@ -274,10 +273,12 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
     images = sample_word(facts.space, run.pictures) == "image"  # which export needs
     images &= certificate is None or not certificate.drops
     if images and any(answer.unanswered is None for answer in wrong):
-        step = Step(f"avtt export {names.folder} --failures {names.failures}", f"{WRONG} files")
-        steps.append(step if facts.spec else Step("result.failures()", f"{WRONG} a table"))
+        step = Step(
+            f"avtt export {names.folder} --failures {names.failures}", "exports the failures"
+        )
+        steps.append(step if facts.spec else Step("result.failures()", "lists the failures"))
     if not steps and any(status.half_width > 0 for status in run.statuses):
-        why = "nothing is open; continue for narrower intervals"
+        why = "nothing is open: continue for narrower intervals"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
     return [*steps, *_checks(run, names)]
 
@@ -412,7 +413,7 @@ def steps_of_two(
         steps.append(Step(f"avtt gate {folder} {options}", "decides if the new model may ship"))
     if any(row.disagreement for row in run.compared):
         export = f"avtt export {folder} --disagreements FOLDER"
-        steps.append(Step(export, "where the models disagree, as files"))
+        steps.append(Step(export, "exports the images on which the models disagree"))
     return [*steps, *_checks(run, names)]
 
 

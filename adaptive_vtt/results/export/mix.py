@@ -37,10 +37,10 @@ def write_mix(
     sample, relation, severity) and dataset.toml, which reads it back, appears whole or not at all.
 
     Args:
-        space: Of the images to train on, under the identity and the relations that change them.
+        space: Images to train on, with the identity and the relations that change them.
         out: The folder, new or empty.
         weights: Relation -> relative share; None: equal ones.
-        seed: Decides which relation, and which of its severities, changes which image.
+        seed: Seed of the relation and severity that change each image.
 
     Returns:
         Relation -> number of images.

@@ -249,8 +249,7 @@ def differences_section(evidence: Evidence) -> Section | None:
 
 def _versus_steps(evidence: Evidence) -> list[Step]:
     """Return the next steps; the first says how many more calls would decide what is open."""
-    (calls, further), why = to_decide(evidence.run), "still open: this continues"
-    if further is not None:
-        most = f"{amount(calls + further.most)} in all at the most, for --budget"
-        why += f"; {further} more calls would decide it, {most}"
+    _, further = to_decide(evidence.run)
+    takes = "this continues" if further is None else f"{further} more calls would decide it"
+    why = f"still open: {takes}"
     return steps_of_two(evidence.run, names(evidence), why=why)
