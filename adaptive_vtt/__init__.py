@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .benchmark.comparing import compare
     from .benchmark.comparison import StrategyComparison
     from .cohort import Cohort
-    from .config.going_on import resume
+    from .config.resuming import resume
     from .engine.options import Certify, Limits, Sampling
     from .pool import Pool
     from .relations.augment import Augment

@@ -11,7 +11,7 @@ from ..audit.one_line import questions as questions_about
 from ..audit.rendering_ahead import Making
 from ..config import read_spec
 from ..config.building import build_space
-from ..config.going_on import space_of
+from ..config.resuming import space_of
 from ..datasets import as_dataset
 from ..datasets.vqa.question_table import FORMATS
 from ..errors import InputError, check_known, unexpected

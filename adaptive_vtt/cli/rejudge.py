@@ -4,7 +4,7 @@ from itertools import starmap
 from pathlib import Path
 
 from ..audit import read_result
-from ..config.going_on import rejudge_folder
+from ..config.resuming import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
 from .printing import print_filled, print_json, table_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from ..config.going_on import new_limits, stays_ended
-from ..config.going_on import resume as resumed
+from ..config.resuming import new_limits, stays_ended
+from ..config.resuming import resume as resumed
 from .run_folder import report_again, run_and_report
 from .signals import interruptible
 from .spec_changes import settings

@@ -12,7 +12,7 @@ from ..audit.slices import Evidence, Slice, explore
 from ..audit.slices.looking import ASKED
 from ..certify.targets import size
 from ..certify.tracks import unseen
-from ..config.going_on import space_of
+from ..config.resuming import space_of
 from ..errors import InputError, JournalError
 from ..results.run import Run
 from ..space import QuestionSpace

@@ -1,9 +1,9 @@
 """The spec that a journal keeps: the parts that are code, and whether they have changed.
 
-A run folder is a program, as its spec names the code that `avtt resume` imports or starts. Before
-that happens, the spec must be the one that the audit was begun with, and fit the journal. Nothing
-is imported for this check. It finds damage and careless edits, but no forgery: whoever can write
-the folder can write all of it.
+A run folder is a program: its spec names the code that `avtt resume` runs. Before code is run, the
+spec is checked: it must be that of the audit's beginning, and fit the journal. The check imports
+nothing. It detects damage and careless edits, but no forgery: whoever can write the folder can
+write all of it.
 """
 
 import hashlib

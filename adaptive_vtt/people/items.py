@@ -74,8 +74,8 @@ def next_command(table: Path, out: Path) -> str:
 
 def _names_column(frame: pd.DataFrame) -> str:
     """Return the only column with a heading of NAMES whose values differ, else ""."""
-    fitting = [name for name in frame if name.lower() in NAMES and frame[name].is_unique]
-    return fitting[0] if len(fitting) == 1 else ""
+    fitting = [name for name in frame if str(name).lower() in NAMES and frame[name].is_unique]
+    return str(fitting[0]) if len(fitting) == 1 else ""
 
 
 def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
     if columns["text"]:
         return ""
     frame, named = _read(table), {columns["id"], *(columns["group"] or ())}
-    words = {name: frame[name].str.split().str.len().mean() for name in frame if name not in named}
+    words = {n: frame[n].str.split().map(len).mean() for n in map(str, frame) if n not in named}
     longest = max(words, key=words.__getitem__, default="")
     return longest if words.get(longest, 0) >= 3 else ""
 
@@ -138,7 +138,7 @@ def _filled(file: Path) -> list[tuple[int, str, str]]:
     rows = _read(file)
     for name in ("item", LOSS):
         if name not in rows:
-            raise unexpected(str(file), f"a column {name!r}", ", ".join(rows))
+            raise unexpected(str(file), f"a column {name!r}", ", ".join(map(str, rows)))
     cells = zip(rows["item"], rows[LOSS], strict=True)
     return [(row, item, loss) for row, (item, loss) in enumerate(cells, start=2) if loss]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.config.going_on import resume
+from adaptive_vtt.config.resuming import resume
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import InputError, JournalError, ModelError

@@ -18,9 +18,9 @@ import pytest
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.run_folder import begin, same_seed
 from adaptive_vtt.cli.signals import Interrupted, interruptible
-from adaptive_vtt.config import going_on, read_spec
-from adaptive_vtt.config.going_on import resume, stays_ended
+from adaptive_vtt.config import read_spec, resuming
 from adaptive_vtt.config.journaled import newer_model
+from adaptive_vtt.config.resuming import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.utils.files import hash_file
@@ -228,7 +228,7 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
 ) -> None:
     result, journal = ((folder / n).read_bytes() for n in ("result.json", "journal.db"))
     (folder / "result.json").unlink()
-    monkeypatch.setattr(going_on, "build_audit", lambda *_, **__: pytest.fail("it was built"))
+    monkeypatch.setattr(resuming, "build_audit", lambda *_, **__: pytest.fail("it was built"))
     assert run("resume", str(folder)) == 0
     text = capsys.readouterr()
     assert "this audit has ended: nothing was asked" in text.err

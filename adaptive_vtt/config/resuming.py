@@ -1,4 +1,4 @@
-"""Resume audits of run folders, judge them by another oracle, or build their questions again."""
+"""Resume audits of run folders, judge them by another oracle, or rebuild their questions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -67,11 +67,8 @@ def new_limits(table: Mapping[str, Any]) -> Table:
 
 
 def stays_ended(directory: Path | str) -> bool:
-    """Return whether the audit in a run folder has ended, and its limits allow no more calls.
-
-    If so, nothing must be learnt again to resume it. Raise as ``resume`` does for a journal that it
-    would refuse.
-    """
+    """Return whether the audit in a run folder has ended and its limits allow no more calls: to
+    resume it would do nothing. Raise as ``resume`` does for a journal that it would refuse."""
     path = Path(directory) / JOURNAL
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
@@ -79,7 +76,7 @@ def stays_ended(directory: Path | str) -> bool:
         if facts.rejudged is not None or facts.ended is None:
             return False
         if len(journal.calls()) < len(journal.draws(proposals=False)):
-            return False  # calls wait, which another price may let it pay for
+            return False  # calls wait, which another price may make affordable
         check_undamaged(journal)
         return True
 
@@ -114,12 +111,12 @@ def resume(
 
     Args:
         directory: The run folder.
-        posthoc: Targets, named as in rules of a gate, that further draws shall certify, for
-            whatever reason they were chosen; see ``Audit.certify_also``.
-        give_up: Provider ids of batches to wait for no longer; each counts as billed at its worst
+        posthoc: Targets, named as in rules of a gate, to certify with further draws, for whatever
+            reason they were chosen; see ``Audit.certify_also``.
+        give_up: Provider ids of batches to stop waiting for; each counts as billed at its worst
             price.
         model: Model of an audit that ``adaptive_vtt.audit`` began in Python: 'file.py:name' or
-            another name of a model; the journal keeps the other settings.
+            another name of a model. All other settings come from the journal.
         limits: New limits, which are journaled: ``budget`` (calls), ``max_cost`` (money),
             ``half_width``, ``discover`` (slices, searched for at once), ``questions``, ``seconds``,
             as in SPEC.toml.
@@ -156,10 +153,10 @@ def _of_spec(facts: Facts, spec: Spec, base: Path, changes: Table, journal: Jour
         for name, value in changes.items():
             table[_SECTIONS[name]][name] = value
         if "half_width" in changes and facts.ended is not None and facts.ended.by == "gate":
-            table["stop"]["gate"] = None  # it is decided, and would end the audit at once
+            table["stop"]["gate"] = None  # the gate is decided: it would end the audit at once
         spec = parse_spec(table, "resume")
         _check_limits(changes, journal, facts)
-        # "parts" is kept: code that was changed since is not run, and not taken for unchanged
+        # "parts" stays: code that was changed since must not pass for unchanged
         notes = {**notes_of(spec, facts.base), "parts": facts.parts}
     check = partial(check_before_code, facts, spec)
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
@@ -179,10 +176,8 @@ def _of_python(
 
 
 def _in_python(facts: Facts, directory: Path | str) -> str:
-    """Return how to resume an audit that was begun in Python.
-
-    Its journal keeps the settings, but not the model, nor data that were in memory.
-    """
+    """Return how to resume an audit that was begun in Python, whose journal keeps the settings, but
+    neither the model nor data that were in memory."""
     name = repr(facts.settings.model)
     if facts.call is not None:
         command = f"'{resume_command(facts, directory)}', the name of model {name}"
@@ -271,13 +266,13 @@ def rejudge_folder(
 ) -> Result:
     """Judge the answers in a run folder by another oracle.
 
-    Dataset, relations and oracle are built, and run where they are code, those of the audit only if
-    they have not changed; the model is not. Raise InputError for unknown fields, and whatever
-    ``rejudge`` raises.
+    Code of dataset, relations and oracle is run, the audit's only if it has not changed. The model
+    is not built. Raise InputError for unknown fields, and whatever ``rejudge`` raises.
 
     Args:
         directory: The run folder.
-        oracle: Name of a built-in oracle or of code, a file starting here; None: the audit's.
+        oracle: Name of a built-in oracle or of code, whose file starts at the current folder; None:
+            the audit's.
         changes: Table of a SPEC.toml with options of the oracle, under "oracle".
         out: The new folder.
         template: Template by which kept replies are read again; None: the audit's.
