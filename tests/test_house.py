@@ -13,7 +13,7 @@ BUDGETS = {
     "audit": 2646,
     "benchmark": 977,
     "certify": 3094,
-    "cli": 3161,
+    "cli": 3167,
     "config": 1338,
     "datasets": 3690,
     "demo": 361,

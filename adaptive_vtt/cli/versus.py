@@ -16,8 +16,8 @@ from ..certify import named_targets
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
-from ..engine.settings import describe_oracle, describe_space, other_pictures
-from ..errors import InputError, ModelError
+from ..engine.settings import describe_oracle, other_pictures
+from ..errors import InputError, ModelError, some
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
@@ -54,6 +54,7 @@ class Asked(NamedTuple):
     use: Any
     targets: list[str] | None
     gate: list[str]
+    specs: tuple[Path, Path]
 
 
 def versus(  # noqa: PLR0913 - a command's options
@@ -112,7 +113,8 @@ def versus(  # noqa: PLR0913 - a command's options
         a, b = read(spec_a, False, flags, set_), read(spec_b, False, {})
         if not json_:
             _print_limits(spec_a, a[0], flags, set_ or [])
-        asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
+        files, wanted = (spec_a, spec_b), names(targets)
+        asked = Asked(margin, at_least, recorded_a, journal_a, use, wanted, gate or [], files)
         verdict = _run(a, b, asked, out, json_)
         if json_:
             print_json(verdict.result.to_dict())
@@ -166,7 +168,7 @@ def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
 def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
     """Return the comparison of the models of two specs."""
     space, other = build_space(*a), build_space(*b)
-    if difference := differs(space, other):
+    if difference := differs(space, other, *map(str, asked.specs)):
         raise InputError(
             f"versus: expected two specs that ask the same questions, got {difference}; only the "
             "[model] sections may differ"
@@ -211,23 +213,31 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
     )
 
 
-def differs(a: QuestionSpace, b: QuestionSpace) -> str:
+def differs(a: QuestionSpace, b: QuestionSpace, name_a: str, name_b: str) -> str:
     """Return the first thing in which two spaces differ, in words; "" if they are the same."""
     if a.fingerprint == b.fingerprint and describe_oracle(a) == describe_oracle(b):
         return ""
-    one, other = ({**describe_space(space), "oracle": describe_oracle(space)} for space in (a, b))
-    for name, value in one.items():
-        apart = name in ("fingerprint", "size", "cell_counts", "shown")
-        if value != other[name] and not apart:
-            return f"{name.replace('_', ' ')} {_short(value)} and {_short(other[name])}"
+    for what, one, other in zip(PARTS, _parts(a), _parts(b), strict=True):
+        sides = ((name_a, one, {*other}), (name_b, other, {*one}))
+        only = [(name, [part for part in own if part not in rest]) for name, own, rest in sides]
+        if one != other:
+            texts = [f"{some(parts, 3)} only in {name}" for name, parts in only if parts]
+            return f"other {what}: {'; '.join(texts) or 'in another order'}"
     pictures = other_pictures(a.shown, b.shown) or "images or labels"
     return f"{pictures} that are not the same"
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {v}" for k, v in value.items() if not isinstance(v, dict))
-    return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
+PARTS = ("relations", "severities", "concepts", "samples", "options of [oracle]", "seeds")
+"""Parts in which two spaces may differ, in the order of ``_parts``."""
+
+
+def _parts(space: QuestionSpace) -> list[list[str]]:
+    """Return the names of each of PARTS in a space."""
+    relations = [*dict.fromkeys(variant.relation.name for variant in space.variants)]
+    severities = [f"{v.relation.name} {v.severity}" for v in space.variants]
+    samples = [space.dataset.sample_id(index) for index in range(len(space.dataset))]
+    oracle = [f"{name} {value}" for name, value in describe_oracle(space).items()]
+    return [relations, severities, [*space.concepts], samples, oracle, [str(space.seed)]]
 
 
 def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str) -> None:

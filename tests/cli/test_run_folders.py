@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.progress import print_end
 from adaptive_vtt.cli.run_folder import begin, same_seed
 from adaptive_vtt.cli.signals import Interrupted, interruptible
 from adaptive_vtt.config import read_spec, resuming
@@ -23,6 +24,8 @@ from adaptive_vtt.config.journaled import newer_model
 from adaptive_vtt.config.resuming import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.results.report.page import render
+from adaptive_vtt.results.result import summarise
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.utils.files import hash_file
 from tests.helpers.command_line import plain_start, refused, run, shown
 
@@ -235,6 +238,14 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
     assert "stopped: 4 calls" in text.out
     assert [(folder / n).read_bytes() for n in ("result.json", "journal.db")] == [result, journal]
     assert json.loads(shown("resume", str(folder), "--json")) == json.loads(result)
+
+
+def test_an_end_without_a_first_sentence_begins_with_its_reason(folder: Path, capsys: Any) -> None:
+    with Run.opened(folder) as opened:
+        result = summarise(opened)
+        assert result.headline is None  # no target is about original images
+        print_end(opened, result, folder)
+    assert capsys.readouterr().out.startswith("stopped: ")
 
 
 def test_a_model_that_changed_since_the_audit_ended_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,14 +17,17 @@ from adaptive_vtt.certify.further import DONE, Range
 from adaptive_vtt.certify.status import compared
 from adaptive_vtt.cli.run_folder import same_command
 from adaptive_vtt.cli.versus import _print_limits as print_limits
-from adaptive_vtt.cli.versus import _still_open
+from adaptive_vtt.cli.versus import _still_open, differs
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.results.difference import extent, in_brackets, wrong_more
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_rates
+from adaptive_vtt.space import QuestionSpace
+from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.command_line import plain_start, refused, run, shown
 from tests.helpers.report_pages import Tags
 from tests.helpers.result_file import ResultFile
@@ -226,8 +230,28 @@ def test_what_does_not_fit_is_told_in_a_sentence(specs: Path, tmp_path: Path):
     spec = other / "new" / "SPEC.toml"
     spec.write_text(spec.read_text().replace('"rotation"', '"brightness_up"'))
     told = refused(*command(other, out))
-    assert "expected two specs that ask the same questions, got variants" in told
+    first, second = other / "old" / "SPEC.toml", other / "new" / "SPEC.toml"
+    only = f"rotation only in {first}; brightness_up only in {second}"
+    assert f"two specs that ask the same questions, got other relations: {only}; only the" in told
     assert not (out / "journal.db").exists()
+
+
+def test_what_two_specs_ask_otherwise_is_named_with_its_spec():
+    def space(samples: int = 8, concepts: int = 3, **options: Any) -> QuestionSpace:
+        return QuestionSpace(tiny_dataset(samples, concepts), ["rotation"], **options)
+
+    plain = space()
+    for other, message in {
+        space(
+            severities=[1]
+        ): "severities: rotation 2, rotation 3, rotation 4 and 1 more only in a",
+        space(concepts=2): "concepts: c2 only in a.toml",
+        space(samples=3): "samples: s3, s4, s5 and 2 more only in a.toml",
+        space(seed=4): "seeds: 0 only in a.toml; 4 only in b.toml",
+        space(oracle=Consistency()): "options of [oracle]: name Correctness",
+    }.items():
+        assert differs(plain, other, "a.toml", "b.toml").startswith(f"other {message}")
+    assert differs(plain, space(), "a.toml", "b.toml") == ""
 
 
 @pytest.mark.parametrize(
