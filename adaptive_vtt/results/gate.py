@@ -24,7 +24,7 @@ from ..journal.facts import CertificateFacts, Constant
 from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as AuditState
-from ..utils.figures import CHANGED_ORIGINAL, estimate_percent, is_exact, outward, percent
+from ..utils.figures import CHANGED_ORIGINAL, estimate_percent, is_exact, percent, span
 from ..utils.web import text_of
 from .cautions import cautions, no_better, silence
 from .difference import brief, extent, names_of, point_span, points, wrong_more
@@ -189,9 +189,9 @@ class Ruling:
     @property
     def span(self) -> str:
         """The interval in percent, points or words, rounded outward, or "exact"."""
-        if self.rule.versus or self.signed or is_exact(self.lower, self.upper):
-            return (extent if self.rule.versus else point_span)(self.lower, self.upper)
-        return " to ".join(map(percent, outward(self.lower, self.upper)))
+        in_points = self.signed or is_exact(self.lower, self.upper)
+        words = extent if self.rule.versus else point_span if in_points else span
+        return words(self.lower, self.upper)
 
     def __str__(self) -> str:
         target = f"difference in {self.target}:" if self.rule.versus else self.target

@@ -18,7 +18,7 @@ from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
-from ..utils.figures import CHANGED_ORIGINAL, USD, in_points, outward
+from ..utils.figures import CHANGED_ORIGINAL, USD, in_points, span
 from ..utils.files import check_folder
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
@@ -150,12 +150,11 @@ def span_of(status: TargetStatus) -> str:
     """Return the interval in percent, rounded outwards, or the exact rate."""
     if status.id.signed:
         known = status.lower == status.upper
-        span = points(status.lower) if known else point_span(status.lower, status.upper)
-        return f"{span} points, {CHANGED_ORIGINAL}{', exact' if known else ''}"
+        ends = points(status.lower) if known else point_span(status.lower, status.upper)
+        return f"{ends} points, {CHANGED_ORIGINAL}{', exact' if known else ''}"
     if status.lower == status.upper:
         return f"{100 * status.lower:.2f} %, exact"
-    low, high = outward(status.lower, status.upper)
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+    return span(status.lower, status.upper)
 
 
 def ago(seconds: float) -> str:

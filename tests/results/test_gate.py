@@ -305,8 +305,8 @@ def test_intervals_that_the_rows_do_not_bear_pass_no_gate():
 
 def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
     ruling = Ruling(Rule.parse("overall <= 0.1"), "overall", 0.05, 0.0089, 0.0871, "pass")
-    assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 % to 8.8 %)"
-    assert "| 0.8 % to 8.8 % |" in Gate((ruling,), "all hold").markdown()
+    assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 to 8.8 %)"
+    assert "| 0.8 to 8.8 % |" in Gate((ruling,), "all hold").markdown()
     assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
 
 

@@ -177,7 +177,7 @@ def test_links_out_of_the_folder_are_left_out(runs: Path, tmp_path: Path) -> Non
     shutil.copytree(runs / "second", tmp_path / "in" / "own")
     assert list(find(tmp_path / "in")) == ["own"]
     assert find(tmp_path / "in" / "own") == {"own": tmp_path / "in" / "own"}
-    with pytest.raises(InputError, match="expected a run folder or a folder of runs, got none"):
+    with pytest.raises(InputError, match="expected a run folder or a folder of runs, got nothing"):
         find(tmp_path / "nowhere")
 
 
@@ -223,9 +223,9 @@ def test_the_surely_worst_has_the_highest_lower_bound() -> None:
     [
         (rate(0.1234, 0.2), "12.3 to 20.0 %"),
         (rate(0.13, 0.2001), "13.0 to 20.1 %"),
-        (rate(0.0, 1.0), "0.0 to 100.0 %"),
-        (replace(rate(-0.0751, 0.2), id=OfDrop("fog")), "−7.6 to +20.0 points"),
-        (replace(rate(0.1, 0.1), id=OfDrop("fog")), "+10.0 points, exact"),
+        (rate(0.0, 1.0), "0 to 100 %"),
+        (replace(rate(-0.0751, 0.2), id=OfDrop("fog")), "−7.6 to +20.0 points, changed − original"),
+        (replace(rate(0.1, 0.1), id=OfDrop("fog")), "+10.0 points, changed − original, exact"),
     ],
 )
 def test_intervals_are_rounded_outwards(status: TargetStatus, words: str) -> None:
