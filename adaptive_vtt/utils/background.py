@@ -1,4 +1,4 @@
-"""An event loop in a separate thread: calls and servers run there while the program computes."""
+"""An event loop in a separate thread, for calls and servers while the program computes."""
 
 import asyncio
 import threading
@@ -11,13 +11,14 @@ from ..errors import OrderError
 
 T = TypeVar("T")
 DROPPED = 5.0
-"""Seconds that whoever drops a model waits at most until its connections are closed."""
+"""Maximum number of seconds to wait for the connections of a model that is finalised."""
 
 
 class Background:
-    """The loop's thread starts with the first coroutine, and never outlives the program.
+    """An event loop whose thread starts with the first coroutine, and ends with the program.
 
-    Holds no model, so that a model nobody holds any more can be finalised by ``drop``.
+    It has no reference to a model, so that a model which is no longer referenced can be finalised
+    by ``drop``.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +34,7 @@ class Background:
         self._closers.append(closer)
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Return the coroutine's result to come; raise OrderError after ``close``."""
+        """Run a coroutine and return its future; raise OrderError after ``close``."""
         with self._starting:
             if self._closed:
                 coroutine.close()
@@ -47,10 +48,12 @@ class Background:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self, patience: float | None = None) -> None:
-        """Cancel what is under way, close the connections and end the thread.
+        """Cancel all coroutines, close connections and end the thread. May be called repeatedly.
 
-        May be called twice. Waits ``patience`` seconds for that (None: as long as it takes), and
-        not at all in the loop's own thread. Raises what a closer raised.
+        An exception of a closer is raised. In the loop's thread nothing is waited for.
+
+        Args:
+            patience: Maximum number of seconds to wait. Default None: any.
         """
         with self._starting:
             loop, thread, self._closed = self._loop, self._thread, True
@@ -67,7 +70,7 @@ class Background:
             thread.join(patience)
 
     def drop(self) -> None:
-        """Close without raising, for a model that nobody holds any more."""
+        """Close without raising, for a model that is finalised."""
         with suppress(Exception):
             self.close(DROPPED)
 
@@ -89,5 +92,5 @@ async def _wind_up(closers: list[Callable[[], Awaitable[None]]]) -> None:
             await closer()
     finally:
         loop = asyncio.get_running_loop()
-        await loop.shutdown_asyncgens()  # bodies that were cut while they were read
+        await loop.shutdown_asyncgens()  # of replies that were not read to the end
         await loop.shutdown_default_executor()

@@ -1,4 +1,4 @@
-"""Where things are computed: PyTorch's devices, and a Ray cluster. Both are imported when used."""
+"""Devices of PyTorch, and Ray clusters. Both libraries are imported on first use."""
 
 import logging
 import os
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 
 def pick(device: str = "auto") -> "torch.device":
-    """Return a device: for "auto" CUDA where there is one, else the CPU; or any that torch knows.
+    """Return a device of PyTorch.
 
-    Raise InputError for a device that cannot be used.
+    Args:
+        device: "auto" (CUDA if available, else the CPU), "cpu", "cuda" or another name.
+
+    Raises:
+        InputError: The device is unknown or cannot be used.
     """
     import torch
 
@@ -42,24 +46,28 @@ def pick(device: str = "auto") -> "torch.device":
 
 
 def cuda_devices() -> list[str]:
-    """Return the CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return [name.strip() for name in named.split(",") if name.strip()]
+    """Return the CUDA devices that this process may use, in the form of CUDA_VISIBLE_DEVICES."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip()]
     import torch
 
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
 def joined(address: str | None = None) -> Any:
-    """Return the module ``ray``, connected to the cluster at ``address``.
+    """Return the module ``ray``, connected to a cluster.
 
-    None: to the one that this program has joined, or that RAY_ADDRESS names. Without either, one is
-    started on this machine, without a dashboard and without sending statistics of its use anywhere;
-    it ends with this program. Raise InputError where Ray is not installed or cannot be reached.
+    Args:
+        address: Address of the cluster. Default None: the one that this program has joined, or that
+            RAY_ADDRESS names. Without either, a cluster is started on this machine, which ends with
+            this program, has no dashboard, and sends no usage statistics.
+
+    Raises:
+        InputError: Ray is not installed, or cannot be reached.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when a cluster is started
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # avoids a warning
     with needed("ray", "workers on Ray need ray"):
         import ray
     if ray.is_initialized():
@@ -70,7 +78,7 @@ def joined(address: str | None = None) -> Any:
     try:
         with _own_handlers():
             ray.init(configure_logging=True, logging_level=logging.ERROR, **options)
-    except Exception as error:  # Ray raises whatever the layer below it does
+    except Exception as error:  # Ray raises errors of many types
         where = address or os.environ.get("RAY_ADDRESS") or "this machine"
         raise InputError(f"workers: cannot join Ray at {where}: {one_line(error)[:200]}") from None
     return ray
@@ -78,7 +86,7 @@ def joined(address: str | None = None) -> Any:
 
 @contextmanager
 def _own_handlers() -> Iterator[None]:
-    """Ray sets handlers of signals; those that were there are put back."""
+    """Restore the handlers of signals that Ray replaces within the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

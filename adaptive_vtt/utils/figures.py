@@ -1,7 +1,7 @@
-"""Rounded intervals, words and figures of intervals, the same in reports, notebooks and pages.
+"""Texts and plots of rates and intervals, the same in reports, notebooks and on the terminal.
 
-Bounds are rounded outward to three decimals: a bound rounded to the nearest promises too much half
-of the time, and one figure would have two values on two pages.
+Bounds are rounded outward to three decimals: a bound that is rounded to the nearest value promises
+too much half of the time.
 """
 
 import math
@@ -13,13 +13,12 @@ from html import escape
 from ..types import JsonObject
 
 SLACK = 1e-6
-"""Part of a step that floating point may be off: of 0.13 it makes 0.13000000000000003."""
-
-
+"""Rounding error of floating point, in steps of 0.001, that ``outward`` ignores: computed bounds
+may be 0.13000000000000003 instead of 0.13."""
 POINT = 1e-9
-"""An interval that is no wider is all that rounding left of a rate that is known exactly."""
+"""Maximum width of the interval of a rate that is known exactly; the rest is rounding."""
 EXACT = "exact"
-"""In place of such an interval."""
+"""Text in place of the interval of an exact rate."""
 NEW_OLD, CHANGED_ORIGINAL = "new − old", "changed − original"
 """Differences of error rates: of two models, and of changed and original images."""
 MIN_MONEY = 1e-9
@@ -51,27 +50,26 @@ def percent(share: float | None, space: str = " ") -> str:
 
 
 def estimate_percent(share: float, lower: float, upper: float, space: str = " ") -> str:
-    """Return an estimate with the decimals of its interval, 0.0 % (0 to 36.2 %); an exact one as
-    ``percent`` does."""
+    """Return an estimate with one decimal, as its interval has, or an exact one by ``percent``."""
     if math.isnan(share) or is_exact(lower, upper):
         return percent(share, space)
     return f"{tenths(share)}{space}%"
 
 
 def tenths(share: float) -> str:
-    """Return 0.085 as 8.5, and 0 and 1 as 0 and 100: per cent without its sign."""
+    """Return a share in per cent without a sign: 8.5 for 0.085, 0 for 0, 100 for 1."""
     return f"{100 * share + 0.0:.{0 if share in (0, 1) else 1}f}"
 
 
 def span(lower: float, upper: float, space: str = " ") -> str:
-    """Return an interval in per cent, rounded outwards: 8.5 to 11.5 %."""
+    """Return an interval in per cent, rounded outward: 8.5 to 11.5 %."""
     low, high = map(tenths, outward(lower, upper))
     return f"{low} to {high}{space}%"
 
 
 def money(value: float, currency: str = USD) -> str:
-    """Return a cost in a currency of ISO 4217: $12.50, 12.50 CHF, and below ten cents two
-    significant digits: $0.0042."""
+    """Return a cost in a currency of ISO 4217: $12.50, 12.50 CHF; below ten cents with two
+    significant digits, $0.0042."""
     digits = 2
     if MIN_MONEY <= abs(value) < 0.1:
         digits = 1 - math.floor(math.log10(abs(value)))
@@ -81,8 +79,8 @@ def money(value: float, currency: str = USD) -> str:
 
 
 def in_points(words: str) -> str:
-    """Return words with half-widths in percentage points: "within +-0.08" as "within +-8
-    points"."""
+    """Return a text with half-widths in percentage points: "within +-8 points" for "within
+    +-0.08"."""
     return _SHARES.sub(lambda share: f"+-{100 * float(share[1]):g} points", words)
 
 
@@ -92,13 +90,13 @@ def points(half_width: float) -> str:
 
 
 def on_page(words: str) -> str:
-    """Return words of a terminal with ± in place of +-, for pages."""
+    """Return a text for the terminal in the form for pages, with ± instead of +-."""
     return words.replace("+-", "±")
 
 
 def shorten(text: str, most: int) -> str:
-    """Return ``text`` in at most ``most`` characters, cut before its end: names of targets begin
-    alike and end differently."""
+    """Return a text of at most ``most`` characters, cut in the middle: names of targets often have
+    the same beginning and different ends."""
     if len(text) <= most:
         return text
     end = max(0, 2 * (most - 1) // 3)
@@ -106,7 +104,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def shown(words: object) -> str:
-    """Return words escaped for a figure: a name, a title, a label or on an axis."""
+    """Return a text escaped for a Plotly figure."""
     return escape(str(words), quote=False).replace("%{", "%&#123;")
 
 
@@ -131,10 +129,10 @@ PALETTE = {
     "most": ("#9c3403", "#ff9a5c"),
     "most-ink": ("#fefefe", "#1b1008"),
 }
-"""The colours of every page and figure, by what they say, in light and in dark. Orange is what went
-wrong: "least" to "most" is the scale of errors, and what is merely open is "muted"."""
+"""Purpose -> colours of pages and figures in light and dark mode. Errors are orange, on a scale
+from "least" to "most"; undecided targets are "muted"."""
 COLOURS = {name: light for name, (light, _) in PALETTE.items()}
-"""Colours of figures in light; a dark page puts the others in their place."""
+"""Purpose -> colour in light mode; a dark page replaces it by the other one."""
 ERRORS = [[0, COLOURS["least"]], [1, COLOURS["most"]]]
 """Plotly's colour scale of error rates, none to all."""
 SIGNED = [[0, COLOURS["accent"]], [0.5, COLOURS["surface"]], [1, COLOURS["bad"]]]
@@ -143,8 +141,17 @@ SIGNED = [[0, COLOURS["accent"]], [0.5, COLOURS["surface"]], [1, COLOURS["bad"]]
 
 @dataclass(frozen=True)
 class Bar:
-    """Share in [0, 1] with its interval (NaN: none) and a note; ``done``: it is as precise as
-    asked; ``signed``: which difference it is, in [-1, 1], such as NEW_OLD; "" for a share."""
+    """Row of a table or plot: an estimated share or difference of shares with its interval.
+
+    Attributes:
+        name: Name of the target.
+        estimate: Share in [0, 1] or difference in [-1, 1]; NaN before the first judgement.
+        lower: Lower bound of the interval; NaN: there is no interval.
+        upper: Upper bound of the interval; NaN: there is no interval.
+        done: Whether the interval is as narrow as requested.
+        note: Text after the interval.
+        signed: Name of the difference, such as NEW_OLD; "" for a share.
+    """
 
     name: str
     estimate: float
@@ -156,8 +163,7 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """The share and its interval in per cent (a difference in points), rounded outwards; or
-        "exact"."""
+        """Text of the share and its interval in per cent, or of a difference in points."""
         if math.isnan(self.estimate):
             return "not asked yet"
         sign = "+" if self.signed else ""
@@ -175,9 +181,9 @@ class Bar:
 
 
 def table_html(title: str, summary: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
-    """Return a title, a sentence, a table with a line per share and notes, for notebooks.
+    """Return HTML with a title, a sentence, a table and notes, for notebooks.
 
-    It needs no script and no style sheet; everything is escaped.
+    It has no script and no style sheet; all texts are escaped.
     """
     import pandas as pd
 
@@ -191,9 +197,8 @@ def table_html(title: str, summary: str, rows: Sequence[Bar], notes: Sequence[st
 
 
 def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
-    """Return a figure as ``plotly.graph_objects.Figure`` takes it: a line per bar from the top, in
-    per cent."""
-    drawn = list(reversed(rows))  # Plotly's first row is the lowest
+    """Return the arguments of ``plotly.graph_objects.Figure`` for a dot plot, one row per bar."""
+    drawn = list(reversed(rows))  # Plotly draws the first row at the bottom
     reach = [b.upper - b.estimate for b in drawn], [b.estimate - b.lower for b in drawn]
     above, below = ([0.0 if v != v else 100 * v for v in side] for side in reach)
     error = {"type": "data", "symmetric": False, "color": COLOURS["muted"]}
@@ -206,9 +211,9 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
         "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
         "text": [bar.words for bar in drawn],
         "hovertemplate": "%{y}: %{text}<extra></extra>",
-        "cliponaxis": False,  # a dot at 0 is whole
+        "cliponaxis": False,  # draw the whole dot at 0
     }
-    # the axis ends a little beyond all estimates and intervals
+    # the axis ends 5 % beyond all estimates and intervals
     ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
     end = 105 * max([0.01, *ends])
     axis: JsonObject = {"title": {"text": "error (%)"}, "range": [0, end]}
@@ -222,6 +227,6 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
         "height": 130 + 26 * len(rows),
         "margin": {"t": 60, "b": 60},
         "xaxis": axis,
-        "yaxis": names,  # each row's name, however many there are, and not under a dot at 0
+        "yaxis": names,  # all names, with space between them and dots at 0
     }
     return {"data": [trace], "layout": layout}

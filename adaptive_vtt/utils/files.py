@@ -1,7 +1,6 @@
-"""Files: written whole or not at all, kept inside their folder, and TOML within bounds.
+"""Read and write files: atomic writes, reads that stay inside a folder, portable names, TOML.
 
-Names are such that every system takes them. TOML is no deeper, and its integers no larger, than a
-specification needs, so that every value of it can be used.
+TOML files are limited in depth and in the size of integers, so that later steps can use all values.
 """
 
 import errno
@@ -32,8 +31,11 @@ else:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[int]:
-    """Yield the handle of a new file, to be closed within, that then takes the place of ``path``.
-    Raise InputError, and leave nothing, where the system refuses that."""
+    """Yield the handle of a temporary file, which the caller closes; then rename it to ``path``.
+
+    Raises:
+        InputError: The file cannot be written; nothing is left of it.
+    """
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -55,29 +57,35 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replace ``path`` in one step. Raise InputError, and leave nothing, where that fails."""
+    """Replace ``path`` in one step; raise InputError, and leave no partial file, if that fails."""
     with _replacing(path) as handle, os.fdopen(handle, "wb") as file:
         file.write(data)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """Yield a file for UTF-8 text that replaces ``path`` in the end, or goes where that fails;
-    errors as ``write_bytes``."""
+    """Yield a temporary file for UTF-8 text that replaces ``path`` at the end.
+
+    After an error the temporary file is deleted. Raises InputError like ``write_bytes``.
+    """
     text: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
     with _replacing(path) as handle, os.fdopen(handle, "w", **text) as file:
         yield file
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace ``path`` with UTF-8 text in one step; errors as ``write_bytes``. Parts of a file name
-    that are no UTF-8 are written as escapes."""
+    """Replace ``path`` with UTF-8 text in one step; raise InputError like ``write_bytes``.
+
+    Surrogates, from file names that are not UTF-8, are written as escapes.
+    """
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def near_file(path: Path) -> str:
-    """Return a question after the file of that folder and ending that may have been meant, or
-    ""."""
+    """Return "; did you mean ...?" with a similar name in the same folder, or "".
+
+    Only files with the same suffix count. An existing path gives "".
+    """
     if os.path.exists(path):  # Path.exists raises for some names, such as too long ones
         return ""
     try:
@@ -92,7 +100,7 @@ def near_file(path: Path) -> str:
 
 
 def why_unread(path: Path, error: BaseException) -> str:
-    """Return why ``path`` could not be read, and what to do where it does not exist."""
+    """Return the reason of a failed read, and the remedy if ``path`` does not exist."""
     if isinstance(error, FileNotFoundError):
         return f"it does not exist{instead(path)}"
     return getattr(error, "strerror", None) or one_line(error)
@@ -100,7 +108,10 @@ def why_unread(path: Path, error: BaseException) -> str:
 
 @contextmanager
 def reads(path: Path, what: str) -> Iterator[None]:
-    """Raise InputError, "PATH: cannot read WHAT: ...", for what goes wrong within."""
+    """Turn any error of the block into InputError "PATH: cannot read WHAT: ...".
+
+    InputError and other errors of this package pass unchanged.
+    """
     try:
         yield
     except AvttError:
@@ -110,37 +121,44 @@ def reads(path: Path, what: str) -> Iterator[None]:
 
 
 def instead(path: Path) -> str:
-    """Return what to do about a file or folder that does not exist."""
+    """Return the remedy for a file or folder that does not exist, as the end of a message."""
     return near_file(path) or "; put it there, or name another"
 
 
 def check_folder(path: Path, what: str = "a folder") -> None:
-    """Raise InputError where ``path``, which is to be ``what``, is no folder."""
+    """Raise InputError "expected WHAT, got ..." if ``path`` is not a folder."""
     if not path.is_dir():
         got = "a file" if os.path.exists(path) else f"nothing: it does not exist{instead(path)}"
         raise unexpected(str(path), what, got)
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """Return the names, safe for files and all different, whatever a file system makes of case."""
+    """Return safe file names, in order, that differ even where a file system ignores case."""
     taken: dict[str, str] = {}
     for name in map(safe_name, names):
-        chosen, times = name, 1
-        while chosen.lower() in taken:
-            times += 1
-            chosen = f"{name}-{times}"
-        taken[chosen.lower()] = chosen
+        unique, number = name, 1
+        while unique.lower() in taken:
+            number += 1
+            unique = f"{name}-{number}"
+        taken[unique.lower()] = unique
     return [*taken.values()]
 
 
 def safe_name(name: str) -> str:
-    """Return ``name`` in letters, digits and "._-" alone, not hidden, no option and not empty."""
+    """Return ``name`` with only ASCII letters, digits and "._-".
+
+    The result is not empty and begins with neither "." (a hidden file) nor "-" (an option).
+    """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".-") or "_"
 
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """Yield a new folder that takes the place of ``out`` in the end, or goes where that fails."""
+    """Yield a temporary folder that is renamed to ``out`` at the end, or deleted after an error.
+
+    Raises:
+        InputError: ``out`` is a file or a folder with files, or cannot be written.
+    """
     out = Path(os.path.abspath(out))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(
@@ -163,7 +181,7 @@ def whole_folder(out: Path) -> Iterator[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Return a short hash of the names and bytes of files, in their order."""
+    """Return a hash, 24 hexadecimal digits, of the names and contents of files in their order."""
     digest = hashlib.blake2b(digest_size=12)
     for path in paths:
         digest.update(f"{path.name}\0{hash_file(path)}".encode())
@@ -171,16 +189,21 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """Return a hash of 16 digits of the bytes of a file."""
+    """Return a hash, 16 hexadecimal digits, of the contents of a file."""
     with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
 
 
 REMEDY = "allow_outside = true in [dataset] (in Python allow_outside=True) lets it"
+"""End of the messages about files outside their folder."""
 
 
 class Inside(_Path):
-    """A path with the folder that it may not lead out of, by its real path."""
+    """Path to a file that ``opened`` reads only inside a folder.
+
+    Attributes:
+        within: Real path of the folder; None: no limit.
+    """
 
     within: str | None = None
 
@@ -189,15 +212,14 @@ class Inside(_Path):
 
 
 def inside(path: Path | str, within: str | None) -> Path:
-    """Return ``path``, which ``opened`` refuses outside the folder whose real path is
-    ``within``."""
+    """Return ``path`` as one that ``opened`` reads only inside the real path ``within``."""
     guarded = Inside(path)
     guarded.within = within
     return guarded
 
 
 def holds(folder: str, real: str) -> bool:
-    """Return whether a real path lies in the folder of another real path."""
+    """Return whether the real path ``real`` is ``folder`` or lies in it."""
     try:
         return os.path.commonpath([folder, real]) == folder
     except ValueError:  # on another drive
@@ -205,8 +227,12 @@ def holds(folder: str, real: str) -> bool:
 
 
 def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Return the handle of a file, as an ``opener`` of ``open``. Raise OSError for a folder, and
-    for pipes and devices, which may never end: they are opened without waiting for a writer."""
+    """Open a regular file, as the ``opener`` of ``open``, and return its handle.
+
+    Raises:
+        OSError: ``path`` is a folder, or a pipe or device, which might never end.
+    """
+    # O_NONBLOCK: opening a pipe does not wait for its writer
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -218,21 +244,26 @@ def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
 
 
 def as_file(path: Path) -> Path:
-    """Return the path of a regular file, for libraries that open it. Raise OSError for others."""
+    """Return ``path``, for a library that opens it; raise OSError if it is not a regular file."""
     os.close(regular(path))
     return path
 
 
 def text_in(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """Return the text of a regular file. Raise OSError and UnicodeDecodeError."""
+    """Return the text of a regular file; raise OSError or UnicodeDecodeError."""
     with open(path, encoding=encoding, errors=errors, opener=regular) as file:
         return file.read()
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return the file at ``path``, to be read and closed. Raise InputError where it leads out of
-    its folder: the file that was opened is checked, whatever became of its name meanwhile."""
-    file = open(path, "rb", opener=regular)  # noqa: SIM115 - handed on
+    """Open a file for reading; the caller closes it.
+
+    Raises:
+        InputError: ``path`` is an ``Inside`` and leads out of its folder. The check is of the open
+            file, since a link may have replaced the path meanwhile.
+        OSError: The file cannot be opened.
+    """
+    file = open(path, "rb", opener=regular)  # noqa: SIM115 - the caller closes it
     within = getattr(path, "within", None)
     if within is None:
         return file
@@ -248,8 +279,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def contents(path: Path) -> bytes:
-    """Return all of a file, or of what reads like one. Raise InputError where it leads out of its
-    folder."""
+    """Return the bytes of a file, or of an object with ``read_bytes``; errors as ``opened``."""
     if not isinstance(path, Path):
         return path.read_bytes()
     with opened(path) as file:
@@ -257,20 +287,20 @@ def contents(path: Path) -> bytes:
 
 
 def as_path(source: Path | str) -> Path:
-    """Return ``source`` as a path; an ``Inside`` keeps its folder."""
+    """Return ``source`` as a path; an ``Inside`` is returned unchanged."""
     return source if isinstance(source, Path) else Path(source)
 
 
 MAX_DEEP = 50
-"""Most tables and lists within each other."""
+"""Maximum depth of nested tables and lists."""
 MAX_INTEGER = 2**63
-"""Integers stay below this, as TOML says; larger ones fit no database and may not be printed."""
+"""Integers are smaller than this, the limit of TOML and of databases."""
 _TOO_DEEP = f"expected at most {MAX_DEEP} tables or lists within each other, got more"
 _TOO_LARGE = "expected integers of 64 bits (19 digits), got a larger one"
 
 
 def toml_of(text: str) -> Table:
-    """Return the tables of a TOML text. Raise tomllib.TOMLDecodeError for any other text."""
+    """Return the tables of a TOML text; raise tomllib.TOMLDecodeError for any other text."""
     try:
         table = tomllib.loads(text)
     except RecursionError:
@@ -279,16 +309,16 @@ def toml_of(text: str) -> Table:
         raise
     except ValueError:  # Python's own limit of digits
         raise tomllib.TOMLDecodeError(_TOO_LARGE) from None
-    level: list[Any] = [table]
+    level: list[Any] = [table]  # the values at one depth
     for _ in range(MAX_DEEP + 1):
-        level = [value for each in level for value in _within(each)]
+        level = [child for value in level for child in _children(value)]
     if level:
         raise tomllib.TOMLDecodeError(_TOO_DEEP)
     return table
 
 
-def _within(value: Any) -> list[Any]:
-    """Return the values in a table or list. Raise for an integer that is too large."""
+def _children(value: Any) -> list[Any]:
+    """Return the values in a table or list; raise an error for an integer that is too large."""
     if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
         raise tomllib.TOMLDecodeError(_TOO_LARGE)
     if isinstance(value, dict):
@@ -297,7 +327,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def data_of(package: str, name: str) -> Table:
-    """Return the TOML file ``name`` in the folder "data" of a package of ours."""
+    """Return the tables of a TOML file in the folder "data" of a package of adaptive_vtt."""
     return tomllib.loads(resources.files(package).joinpath("data", name).read_text("utf-8"))
 
 
@@ -308,16 +338,16 @@ def read_toml(
 
     Args:
         path: The file.
-        what: What it is to be, for messages.
-        hint: Returns what to do about a path that cannot be read.
-        remedy: What to do about a file that is no TOML. Its lines, which may hold keys, are not
-            repeated.
+        what: Kind of file for messages, such as "a spec".
+        hint: Function that returns the end of the message for a path that cannot be read.
+        remedy: End of the message for a file that is not TOML. The message does not repeat lines
+            of the file, since they may contain keys.
 
     Raises:
-        InputError: The file cannot be read, or is no TOML.
+        InputError: The file cannot be read or is not TOML.
     """
     try:
-        return toml_of(text_in(path, "utf-8-sig"))  # as Windows writes it
+        return toml_of(text_in(path, "utf-8-sig"))  # Windows writes a byte order mark
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
         if path.is_dir():
@@ -330,8 +360,7 @@ def read_toml(
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
-    """Return ``table`` with the values of ``changes`` in place of the former ones, table by
-    table."""
+    """Return a copy of ``table`` updated with ``changes``; nested tables are updated likewise."""
     result = dict(table)
     for name, new in changes.items():
         old = table.get(name)

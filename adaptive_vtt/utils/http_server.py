@@ -1,7 +1,7 @@
-"""HTTP/1.1 (RFC 9112) for clients on this machine, as much of it as they need.
+"""A small HTTP/1.1 server (RFC 9112) for clients on this machine.
 
-One event loop serves all connections, in a separate thread, so that clients that are slow, or
-mean no good, keep nobody else waiting.
+One event loop in a separate thread serves all connections, so that a slow or malicious client does
+not delay others.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from .background import Background
 from .web import ADDRESS, is_loopback
 
 _HEAD = 64 * 1024
-"""Bytes of a request's head, at most; asyncio's own limit."""
+"""Maximum size in bytes of a request's head, which is asyncio's limit."""
 _DIGITS = 15
-"""Most digits of a Content-Length that is read."""
+"""Maximum number of digits of a Content-Length."""
 
 
 class Rejected(Exception):
-    """A request that is wrong however often it is sent; each server phrases the answer."""
+    """An invalid request, with status and message. Each server phrases its response."""
 
     def __init__(
         self, status: int, message: str, code: str | None = None, param: str | None = None
@@ -37,7 +37,14 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request: ``address`` is path and query; the names of ``headers`` are lower case."""
+    """A request.
+
+    Attributes:
+        method: GET, POST ...
+        address: Path and query.
+        headers: Name in lower case -> value.
+        body: The body.
+    """
 
     method: str
     address: str
@@ -50,11 +57,11 @@ class Request:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """The parameters, one value for each name."""
+        """The parameters of the query, with the last value of each name."""
         return dict(parse_qsl(self.address.partition("?")[2]))
 
     def json(self) -> JsonObject:
-        """Return the body as a JSON object. Raise Rejected for anything else."""
+        """Return the body as a JSON object; raise Rejected for another body."""
         try:
             value = json.loads(self.body)
         except (RecursionError, ValueError) as error:
@@ -66,21 +73,27 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A body, bytes or JSON, with its status; ``headers`` may say what the bytes are."""
+    """A response.
+
+    Attributes:
+        status: The HTTP status.
+        content: The body, as bytes or JSON.
+        headers: Further headers, such as the type of the bytes.
+    """
 
     status: int
     content: Any
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self, keep_alive: bool) -> tuple[bytes, bytes]:
-        """Return head and body as they are sent."""
+        """Return the bytes of head and body."""
         raw = isinstance(self.content, bytes)
         body = self.content if raw else json.dumps(self.content).encode()
         kind = f"application/{'octet-stream' if raw else 'json'}"
         keep = "keep-alive" if keep_alive else "close"
         headers = {"Content-Type": kind, "Content-Length": len(body), "Connection": keep}
         headers |= self.headers
-        known = self.status in set(HTTPStatus)  # 529, overloaded, is none of HTTP's
+        known = self.status in set(HTTPStatus)  # 529, overloaded, is no standard status
         phrase = HTTPStatus(self.status).phrase if known else "Overloaded"
         lines = [f"HTTP/1.1 {self.status} {phrase}", *(f"{k}: {v}" for k, v in headers.items())]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), body
@@ -88,9 +101,14 @@ class Response:
 
 @dataclass(frozen=True)
 class Call:
-    """One request and the connection it came by.
+    """A request with its connection.
 
-    ``keep``: whether that stays open; ``patience``: seconds in which an answer is to be taken.
+    Attributes:
+        request: The request.
+        reader: The stream from the client.
+        writer: The stream to the client.
+        keep: Whether the connection stays open.
+        patience: Seconds within which the client must read the response.
     """
 
     request: Request
@@ -117,13 +135,20 @@ class Call:
 
 
 class HttpServer:
-    """Server on loopback, in a thread, from ``start`` to ``close``.
+    """Server on the loopback address, in a thread, from ``start`` to ``close``.
 
-    A subclass answers in ``serve``, and makes the response to a wrong request in ``error``.
-    ``port`` 0 takes a free one. Bodies above ``most_bytes`` get 413, and a Host other than this
-    machine's own names 421. A client has ``patience`` seconds each to begin its first request, to
-    send a head, to send a body and to take an answer, and ``idle`` seconds between requests; then
-    it is dropped. Also a context manager. Raises InputError where the port cannot be had.
+    A subclass answers requests in ``serve``, and invalid ones in ``error``. A request whose Host is
+    no name of this machine gets status 421. The server is a context manager, too.
+
+    Args:
+        port: The port; 0: a free one.
+        most_bytes: Maximum size of a body; a larger one gets status 413.
+        patience: Seconds that a client has to begin its first request, to send a head, to send a
+            body, and to read a response; then its connection is closed.
+        idle: Seconds that a client has between requests.
+
+    Raises:
+        InputError: The port cannot be used; ``start`` raises it.
     """
 
     def __init__(self, port: int, *, most_bytes: int, patience: float, idle: float) -> None:
@@ -137,7 +162,7 @@ class HttpServer:
         raise TypeError(f"{type(self).__name__} defines no serve")
 
     def error(self, rejected: Rejected) -> Response:
-        """Return the response to a request that is wrong."""
+        """Return the response to an invalid request."""
         raise TypeError(f"{type(self).__name__} defines no error")
 
     @property
@@ -146,7 +171,7 @@ class HttpServer:
         return f"http://{ADDRESS}:{self.port}"
 
     def start(self) -> Self:
-        """Listen from now on; return itself."""
+        """Start to listen, and return the server."""
         self._background = Background("server")
         try:
             self._background.submit(self._listen()).result()
@@ -157,7 +182,7 @@ class HttpServer:
         return self
 
     def close(self) -> None:
-        """End every connection; nothing listens afterwards. A second call does nothing."""
+        """Close all connections and stop listening. May be called repeatedly."""
         background, self._background = self._background, None
         if background is not None:
             background.submit(self._stop_listening()).result()
@@ -186,24 +211,27 @@ class HttpServer:
             while await self._one(reader, writer, wait):
                 wait = self._idle
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the client has gone, or stalls
+            pass  # the client has disconnected, or is too slow
         except asyncio.CancelledError:
-            writer.transport.abort()  # the server ends
+            writer.transport.abort()  # the server is closed
         finally:
             writer.close()
             with contextlib.suppress(ConnectionError, TimeoutError):
                 async with asyncio.timeout(self._patience):
                     await writer.wait_closed()
-            writer.transport.abort()  # also where a client never takes what was sent
+            writer.transport.abort()  # if the client does not read the response
 
     async def _one(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wait: float
     ) -> bool:
-        """Serve one request, which begins within ``wait`` seconds; return whether the connection
-        stays open."""
+        """Serve one request, which must begin within ``wait`` seconds.
+
+        Returns:
+            Whether the connection stays open.
+        """
         try:
             request = await self._read(reader, writer, wait)
-        except Rejected as rejected:  # where the next request begins is not known
+        except Rejected as rejected:  # the connection is closed: the end of the request is unknown
             refusal = Call(Request("", "", {}, b""), reader, writer, False, self._patience)
             await refusal.send(self.error(rejected))
             return False
@@ -213,11 +241,18 @@ class HttpServer:
     async def _read(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, idle: float
     ) -> Request:
-        """Return the next request of a connection; raise IncompleteReadError at its end.
+        """Return the next request of a connection.
 
-        ``idle``: seconds until the first byte. Raise TimeoutError where they, or the server's
-        patience, pass. Raise Rejected for a request that is no HTTP/1.1, for a Host that is not
-        loopback (421), for a body without a length (411) and for one that is too large (413).
+        Args:
+            reader: The stream from the client.
+            writer: The stream to the client.
+            idle: Seconds until the first byte must arrive.
+
+        Raises:
+            IncompleteReadError: The connection has ended.
+            TimeoutError: The client is too slow.
+            Rejected: The request is no HTTP/1.1, its Host is not loopback (421), its body has no
+                length (411), or it is too large (413).
         """
         try:
             async with asyncio.timeout(idle):

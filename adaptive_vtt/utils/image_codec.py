@@ -23,7 +23,7 @@ BEGINNINGS = {
     b"RIFF": "WebP",
     **dict.fromkeys((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), "Tiff"),
 }
-"""The first bytes of files of each kind that is read, and Pillow's name of the kind."""
+"""First bytes of a file -> Pillow's name of its format."""
 
 
 def png(image: Image) -> bytes:
@@ -35,7 +35,7 @@ def png(image: Image) -> bytes:
 
 
 def jpeg(image: Image, quality: int = 88) -> bytes:
-    """Return the same as a JPEG of a quality from 1 to 100, which is smaller."""
+    """Return an image of the same shapes as a JPEG, with a quality from 1 to 100."""
     import cv2
 
     return _encoded(".jpg", image, cv2.IMWRITE_JPEG_QUALITY, quality)
@@ -46,8 +46,8 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
 
     channels = image.shape[2] if image.ndim == 3 else 1
     if image.ndim in (2, 3) and channels in (1, 3) and image.size:
-        turned = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if channels == 3 else image
-        done, data = cv2.imencode(ending, turned, options)
+        bgr = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if channels == 3 else image
+        done, data = cv2.imencode(ending, bgr, options)
         if done:
             return data.tobytes()
     raise InputError(
@@ -56,23 +56,22 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
 
 
 def data_address(data: bytes) -> str:
-    """Return a PNG or a JPEG as an address that a page may hold ("data:...")."""
+    """Return a PNG or JPEG as a data URL."""
     kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
     return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
 
 
 @cache
 def _reader(kind: str) -> "type[ImageFile]":
-    """Return Pillow's class of files of a kind, without its own lines about broken files, which
-    errors name here."""
+    """Return Pillow's class of files of a format, without its warnings about broken files."""
     warnings.filterwarnings("ignore", module=r"PIL\.TiffImagePlugin")
     return getattr(import_module(f"PIL.{kind}ImagePlugin"), f"{kind}ImageFile")
 
 
 def opened_image(file: BinaryIO) -> "ImageFile | None":
-    """Return Pillow's image of a file, its pixels not decoded; None for what Pillow cannot read.
+    """Return Pillow's image of a file without decoding it; None if Pillow cannot read it.
 
-    ``PIL.Image.open`` would refuse large images by another limit.
+    ``PIL.Image.open`` has another limit of size, so it is not used.
     """
     start = file.read(4)
     file.seek(0)
@@ -84,24 +83,25 @@ def opened_image(file: BinaryIO) -> "ImageFile | None":
 
 
 def size_in(file: BinaryIO) -> tuple[int, int] | None:
-    """Return width and height in pixels as the header of an image file declares them.
+    """Return width and height in pixels from the header of an image file.
 
-    None for what is no image, or is cut short within its header.
+    The result is None if the file is no image, or ends within its header.
     """
     head = file.read(30)
     file.seek(0)
-    if head[:4] == b"RIFF":  # which Pillow needs whole, and takes memory for
+    if head[:4] == b"RIFF":  # WebP: Pillow would read the whole file
         return _webp_size(head) if head[8:12] == b"WEBP" and len(head) == 30 else None
     image = opened_image(file)
     return None if image is None else image.size
 
 
 def declared_size(data: bytes) -> tuple[int, int] | None:
-    """Return ``size_in`` of the bytes of a file."""
+    """Return width and height in pixels from the bytes of an image file, None if it is none."""
     return size_in(BytesIO(data))
 
 
 def _webp_size(data: bytes) -> tuple[int, int] | None:
+    """Return width and height from the first 30 bytes of a WebP file (RFC 9649)."""
     width, height = (int.from_bytes(data[at : at + 2], "little") & 0x3FFF for at in (26, 28))
     if data[12:16] == b"VP8X":
         width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))

@@ -1,6 +1,6 @@
-"""Reading images safely: size checked before decoding, always H x W x C uint8.
+"""Read images safely: the size is checked before decoding, and arrays are H x W x C uint8.
 
-Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
+The array has the pixels that an image viewer shows, in 8 bits:
 
 - the EXIF orientation is applied;
 - 16 bits become 8 by their full range (65535 -> 255), never by an image's own extremes, so
@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
 _DEEP = {"F": "float32", "I": "int32"}
-"""Pillow's modes of pixels of more than 16 bits, and the types of these."""
+"""Pillow mode of pixels with more than 16 bits -> their type."""
 
 
 def as_image(source: Any, where: str) -> Image:
-    """Return an array or a PIL image as H x W x C uint8 with C in 1, 3. Raise InputError for
-    anything else."""
+    """Return an array or a PIL image as H x W x C uint8 with 1 or 3 channels.
+
+    Raises:
+        InputError: The source has another shape or type, or no pixels; the message begins with
+            ``where``.
+    """
     pillow = sys.modules.get("PIL.Image")  # there are no PIL images before it is imported
     is_pillow = pillow is not None and isinstance(source, pillow.Image)
     image = np.asarray(_as_shown(source) if is_pillow else source)
@@ -50,7 +54,7 @@ def as_image(source: Any, where: str) -> Image:
 
 
 def _as_shown(image: "PillowImage") -> Any:
-    """Return a PIL image upright, grey or RGB, transparent pixels on black."""
+    """Return a PIL image as a viewer shows it: upright, grey or RGB, transparency on black."""
     from PIL import Image as Pillow
     from PIL import ImageOps
 
@@ -67,21 +71,26 @@ def _as_shown(image: "PillowImage") -> Any:
 
 
 def read_image(path: Path, where: str) -> Image:
-    """Return the file at ``path`` as H x W x 3 RGB (or H x W x 1 grey) uint8.
+    """Read a PNG, JPEG, GIF, BMP, TIFF or WebP file as H x W x 3 RGB or H x W x 1 grey uint8.
 
-    Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raise InputError where the file is missing, is no
-    image, has other than 8 or 16 bits, or is larger than MAX_PIXELS.
+    Args:
+        path: The file.
+        where: Beginning of error messages.
+
+    Raises:
+        InputError: The file is missing, is not an image, has other than 8 or 16 bits per channel,
+            or has more than MAX_PIXELS pixels.
     """
     return as_picture(decoded(path, where), path, where)
 
 
 def image_of(data: bytes, name: str, where: str) -> Image:
-    """Return the bytes of an image file, which errors call ``name``, as ``read_image`` does."""
+    """Decode the bytes of an image file like ``read_image``; messages call the file ``name``."""
     return as_picture(_decoded(data, name, where), name, where)
 
 
 def as_picture(image: "PillowImage", name: Path | str, where: str) -> Image:
-    """Return what a viewer shows of a file's image. Raise InputError for pixels of more bits."""
+    """Return a file's PIL image as H x W x C uint8; raise InputError for more than 16 bits."""
     if image.mode in _DEEP:
         pixels = f"pixels of {_DEEP[image.mode]}, expected 8 or 16 bits"
         raise InputError(f"{where}: image {str(name)!r} has {pixels}")
@@ -89,7 +98,7 @@ def as_picture(image: "PillowImage", name: Path | str, where: str) -> Image:
 
 
 def decoded(path: Path, where: str) -> "PillowImage":
-    """Return the file at ``path`` as a PIL image. Raise InputError as ``read_image``."""
+    """Return the decoded PIL image of a file; raise InputError like ``read_image``."""
     return _decoded(_read(path, where), path, where)
 
 
@@ -103,7 +112,7 @@ def _decoded(data: bytes, name: Path | str, where: str) -> "PillowImage":
 
 
 def begins_as_image(path: Path) -> bool:
-    """Return whether a file's first bytes are those of an image of a usual kind."""
+    """Return whether a file begins with the signature of an image format that can be read."""
     try:
         with opened(path) as file:
             return file.read(4).startswith((*BEGINNINGS,))
@@ -112,17 +121,16 @@ def begins_as_image(path: Path) -> bool:
 
 
 def read_size(path: Path, where: str) -> tuple[int, int]:
-    """Return height and width of the picture at ``path`` when upright, read from its header."""
-    image, turn = _opened(_read(path, where), path, where), 1
-    if image.format != "TIFF":  # whose size is the upright one already
+    """Return height and width of an image when upright, from its header."""
+    image, orientation = _opened(_read(path, where), path, where), 1
+    if image.format != "TIFF":  # Pillow gives the upright size of a TIFF
         with suppress(Exception):
-            turn = image.getexif().get(274, 1)
-    return image.size if turn in (5, 6, 7, 8) else (image.height, image.width)
+            orientation = image.getexif().get(274, 1)  # the tag of EXIF; 5-8 swap the axes
+    return image.size if orientation in (5, 6, 7, 8) else (image.height, image.width)
 
 
 def pixels_declared(path: Path) -> float:
-    """Return the pixels of the image at ``path`` as its header declares them; NaN where it does
-    not, or cannot be read."""
+    """Return the number of pixels that an image's header declares; NaN if it cannot be read."""
     try:
         with opened(path) as file:
             size = size_in(file)
@@ -148,8 +156,11 @@ def _opened(data: bytes, name: Path | str, where: str) -> "PillowImage":
 
 
 def checked_size(data: bytes, name: Path | str, where: str) -> tuple[int, int]:
-    """Return the width and height of an image file. Raise InputError where it is none, or is
-    larger than MAX_PIXELS."""
+    """Return width and height of an image file's bytes.
+
+    Raises:
+        InputError: The bytes are not an image, or the image has more than MAX_PIXELS pixels.
+    """
     width, height = declared_size(data) or (0, 0)
     if width * height > MAX_PIXELS:
         raise InputError(

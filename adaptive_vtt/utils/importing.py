@@ -21,13 +21,15 @@ PACKAGE = "adaptive-vtt"
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a package, by which a name that it imports for
-    type checks, ``from .module import name``, is imported when it is first asked for."""
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports its names on first access.
+
+    The names are those of ``from .module import name`` in the package's ``if TYPE_CHECKING``.
+    """
     tree = ast.parse(inspect.getsource(modules[package]))
-    checked = [node for node in tree.body if isinstance(node, ast.If)]
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
     home_of = {
         name.name: node.module
-        for node in chain.from_iterable(block.body for block in checked)
+        for node in chain.from_iterable(blocks)
         if isinstance(node, ast.ImportFrom) and node.level == 1
         for name in node.names
     }
@@ -44,14 +46,16 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
 
 def is_table(value: object) -> "TypeIs[pd.DataFrame]":
-    """Return whether it is a DataFrame. Loads no pandas: whoever has a DataFrame has loaded it."""
+    """Return whether a value is a pandas DataFrame, without importing pandas."""
     pandas = modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
 def pip_install(extra: str) -> str:
-    """Return ``pip install`` with what the extra of that name needs: the packages themselves, as an
-    extra can be named only where the package is on an index."""
+    """Return the ``pip install`` command for the packages of an extra.
+
+    It lists the packages, since an extra can be named only if this package is on an index.
+    """
     try:
         packages = requires(PACKAGE) or []
     except PackageNotFoundError:  # run from a checkout that was not installed
@@ -63,8 +67,7 @@ def pip_install(extra: str) -> str:
 
 @contextmanager
 def needed(extra: str, purpose: str) -> Iterator[None]:
-    """Import packages that an extra needs. Raise InputError, with the pip command after the
-    ``purpose``, where one is missing."""
+    """Turn an ImportError of the block into InputError "PURPOSE: pip install ..." for an extra."""
     try:
         yield
     except ImportError:
@@ -72,7 +75,7 @@ def needed(extra: str, purpose: str) -> Iterator[None]:
 
 
 def own_version() -> str:
-    """Return the version that was installed; "0+unknown" for a checkout that was not."""
+    """Return the installed version of this package; "0+unknown" if it is not installed."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:

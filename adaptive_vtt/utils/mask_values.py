@@ -1,7 +1,7 @@
-"""Meaning of the pixels of a mask: two values far apart, or values that somebody names.
+"""Read masks: two values far apart are recognised, and options give the meaning of other values.
 
-Masks come as 0 and 255, as 0 and 1, with the noise of a JPEG or soft edges, as numbers of classes
-or instances, with palettes, and in colours. Only the first four can be read without an option.
+Masks have the values 0 and 255, or 0 and 1, perhaps with the noise of a JPEG or soft edges; or
+numbers of classes or instances, palettes, or colours. Only the former need no option.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,24 @@ from ..types import Mask
 from .image_files import as_picture, decoded
 
 DARK, LIGHT = 64, 192
-"""Values below and from here on are near black and near white."""
+"""Values below DARK are nearly black, and those from LIGHT on nearly white."""
 SOFT = 0.1
-"""Most of a mask, as a share of its pixels, that may lie between them, as soft edges do."""
+"""Maximum share of pixels between DARK and LIGHT, which are soft edges."""
 SPECK = 4
-"""Most pixels of a piece of noise, where it has few values and is on one side alone."""
+"""Maximum number of pixels of a connected piece of noise, if only one side has noise."""
 FEW = 6
+"""Minimum number of values of a mask whose other values are noise."""
 NONZERO = "nonzero"
-"""Names all values but 0, such as the numbers of instances."""
+"""Stands for all values except 0, such as numbers of instances."""
 
 Values = npt.NDArray[Any]
-"""H x W whole numbers, or H x W x 3 colours."""
+"""Values of a mask's pixels, H x W of whole numbers, or H x W x 3 of colours."""
 Named = int | str
-"""A value: a number, NONZERO, or a colour as "#ff0000"; [255, 0, 0] is one, too."""
+"""A value in an option: a number, NONZERO, or a colour such as "#ff0000" or [255, 0, 0]."""
 
 
 def read_values(path: Path, where: str) -> Values:
-    """Return what a mask's file holds: of a palette its numbers, unless it is one of greys."""
+    """Return the values in a mask's file; those of a palette of colours are its numbers."""
     image = decoded(path, where)
     palette = image.getpalette() if image.mode == "P" else None
     if palette is not None:
@@ -47,28 +48,29 @@ def read_values(path: Path, where: str) -> Values:
 
 
 def values_of(image: Values) -> Values:
-    """Return H x W of an image whose channels are alike, else its colours."""
+    """Return the values of an image: H x W if it is grey, else its colours."""
     if image.ndim == 3 and (image.shape[2] == 1 or _grey(image)):
         return image[:, :, 0]
     return image
 
 
 def _grey(colours: Values) -> bool:
-    return bool((np.ptp(colours.astype(int), axis=-1) <= 24).all())  # JPEG has greys not quite so
+    return bool((np.ptp(colours.astype(int), axis=-1) <= 24).all())  # JPEG changes greys a little
 
 
 def two_sides(values: Values) -> Mask | None:
-    """Return where a mask of two values far apart is the lighter one, None for any other mask.
+    """Return the pixels of the lighter value of a mask with two values far apart, else None.
 
-    Values near the two may be the noise of a JPEG: they are scattered, and not flat areas.
+    Values near these two may be the noise of a JPEG, which is scattered and forms no flat areas.
     """
     if values.ndim == 3:
-        lit: Mask = np.any(values, axis=2)
-        return lit if len(_unique(values[lit])) <= 1 and not lit.all() else None
-    met = np.unique(values)
-    if len(met) <= 2 and (met[-1] <= 1 or ((met[0] < DARK or len(met) == 1) and met[-1] > 127)):
-        return np.asarray(values > met[-1] // 2)
-    if not LIGHT <= met[-1] <= 255:
+        coloured: Mask = np.any(values, axis=2)
+        return coloured if len(_unique(values[coloured])) <= 1 and not coloured.all() else None
+    present = np.unique(values)
+    least, most = present[0], present[-1]
+    if len(present) <= 2 and (most <= 1 or ((least < DARK or len(present) == 1) and most > 127)):
+        return np.asarray(values > most // 2)
+    if not LIGHT <= most <= 255:
         return None
     import cv2
 
@@ -76,18 +78,18 @@ def two_sides(values: Values) -> Mask | None:
     flat = cv2.erode(grey, np.ones((3, 3))) == cv2.dilate(grey, np.ones((3, 3)))
     between = (grey >= DARK) & (grey < LIGHT)
     noise = np.zeros(grey.shape, np.uint8)
-    noisy = 0
+    signs = 0  # that other values are noise: on the dark side, on the light side, in small pieces
     for side in (grey < DARK, grey >= LIGHT):
-        counts = np.bincount(grey[side], minlength=1)
-        odd = side & (grey != counts.argmax())
+        main_value = np.bincount(grey[side], minlength=1).argmax()
+        odd = side & (grey != main_value)
         if odd.any() and flat[odd].mean() > 0.5:
             return None
         noise |= odd
-        noisy += bool(odd.any())
+        signs += bool(odd.any())
     pieces = cv2.connectedComponentsWithStats(noise, connectivity=8)[2]
-    noisy += bool(pieces[1:, cv2.CC_STAT_AREA].max(initial=0) <= SPECK)
+    signs += bool(pieces[1:, cv2.CC_STAT_AREA].max(initial=0) <= SPECK)
     soft = between.mean() <= SOFT and (flat & between).mean() <= 0.001
-    return np.asarray(grey > 127) if soft and (noisy >= 2 or len(met) >= FEW) else None
+    return np.asarray(grey > 127) if soft and (signs >= 2 or len(present) >= FEW) else None
 
 
 def _unique(colours: Values) -> Values:
@@ -95,7 +97,7 @@ def _unique(colours: Values) -> Values:
 
 
 def met_values(values: Values) -> set[str]:
-    """Return the values of a mask, as text that an option takes."""
+    """Return the values of a mask as texts that options accept."""
     if values.ndim == 2:
         return {str(value) for value in np.unique(values).tolist()}
     return {"#{:02x}{:02x}{:02x}".format(*colour) for colour in _unique(values).tolist()}
@@ -103,14 +105,18 @@ def met_values(values: Values) -> set[str]:
 
 @dataclass(frozen=True)
 class MaskReading:
-    """Which values of masks are inside, and which are not to be judged; () for those that two
-    values far apart show."""
+    """The meaning of the values of masks.
+
+    Attributes:
+        inside: Values of pixels with the concept; (): the lighter of two values far apart.
+        ignore: Values of pixels that scores ignore.
+    """
 
     inside: tuple[Named, ...] = ()
     ignore: tuple[Named, ...] = ()
 
     def mask(self, values: Values, where: str) -> Mask:
-        """Return H x W, True inside. Raise InputError where nobody says what is inside."""
+        """Return the mask, H x W; raise InputError if no option explains its values."""
         if self.inside:
             return matching(values, self.inside) & ~self.ignored(values)
         judged = values.copy()
@@ -121,19 +127,19 @@ class MaskReading:
         return mask
 
     def ignored(self, values: Values, where: str = "") -> Mask:
-        """Return H x W, True where nobody is to judge."""
+        """Return the pixels that scores ignore, H x W."""
         return matching(values, self.ignore)
 
 
 def matching(values: Values, wanted: Sequence[Named]) -> Mask:
-    """Return where a mask has any of the values; colours may be a JPEG's, not quite the same."""
+    """Return the pixels that have any of the values; colours match up to the noise of a JPEG."""
     mask = np.zeros(values.shape[:2], bool)
     if (
         values.ndim == 3
         and len(wanted) == 3
         and all(isinstance(value, int) and 0 <= value < 256 for value in wanted)
     ):
-        wanted = ["#" + bytes(map(int, wanted)).hex()]  # three numbers are a colour there
+        wanted = ["#" + bytes(map(int, wanted)).hex()]  # for a coloured mask, three numbers are one
     sides = two_sides(values) if values.ndim == 2 and {*wanted} <= {0, 255} else None
     for value in wanted:
         colour = _colour(value)
@@ -150,7 +156,7 @@ def matching(values: Values, wanted: Sequence[Named]) -> Mask:
 
 
 def listed_values(value: Named | Sequence[Named]) -> tuple[Named, ...]:
-    """Return one value, or several, as several."""
+    """Return one or several values as a tuple."""
     return (value,) if isinstance(value, int | str) else tuple(value)
 
 
@@ -161,7 +167,7 @@ def _colour(value: Named) -> tuple[int, ...] | None:
 
 
 def unreadable_values(met: set[str], where: str) -> InputError:
-    """Return the error of masks whose values nobody explained."""
+    """Return the error of masks whose values no option explains."""
     known = sorted(met, key=lambda text: (text[0] == "#", text.zfill(9)))
     shown = [value if value[0] != "#" else f'"{value}"' for value in known if value != "#000000"]
     first = next((value for value in shown if value not in ("0", "255")), shown[-1])
@@ -173,7 +179,8 @@ def unreadable_values(met: set[str], where: str) -> InputError:
 
 
 def as_mask(source: Any, where: str) -> Mask:
-    """Return ``source`` as H x W bool: itself, or where an image of two values is the lighter."""
+    """Return a mask of bool, H x W, unchanged; of an image of uint8, the pixels of the lighter of
+    two values."""
     mask: npt.NDArray[Any] = np.asarray(source)
     if mask.dtype == np.uint8 and mask.ndim in (2, 3):
         return MaskReading().mask(values_of(mask), where)
@@ -186,5 +193,5 @@ def as_mask(source: Any, where: str) -> Mask:
 
 
 def read_mask(path: Path, where: str) -> Mask:
-    """Return the mask file at ``path``, H x W: True where one of two values is the lighter."""
+    """Return the pixels of the lighter of two values in a mask's file, H x W."""
     return MaskReading().mask(read_values(path, where), where)

@@ -1,4 +1,4 @@
-"""The options of a part, written once: at its constructor.
+"""The options of a part, which are annotated at its constructor.
 
     def from_table(
         labels: Annotated[Path | str, Option("CSV of labels", reads=at_base)],
@@ -6,8 +6,8 @@
         id_column: Annotated[str, Option("column of sample ids")] = "id",
     )
 
-Fields of SPEC.toml, its reference and messages follow from these annotations. A parameter that is
-not annotated so is for callers in Python alone.
+Fields of SPEC.toml, its reference and error messages follow from these annotations. A parameter
+without an ``Option`` is available in Python only.
 """
 
 import math
@@ -34,17 +34,21 @@ _LIMITS = {
 
 
 def at_base(value: str, base: Path) -> Path:
-    """Return a path of a SPEC.toml, which starts at the file's folder."""
+    """Return a path in a SPEC.toml, which is relative to the file's folder."""
     return base / value
 
 
 class Option:
-    """Description of a parameter, and the values it takes.
+    """Description of a parameter, and of its values.
 
-    ``reads``: makes the argument of a value in a SPEC.toml and of its folder. ``name``: of the
-    field there, where it is not the parameter's. ``type``: its type there, where it is not what
-    the parameter's makes in TOML. ``limits``: ``ge``, ``gt``, ``le``, ``lt``, ``min_length``,
-    ``max_length``, ``pattern`` (of currencies).
+    Args:
+        about: A text about the parameter.
+        reads: Function from a value in SPEC.toml, and the file's folder, to the argument. Default
+            None: the value is the argument.
+        name: Name of the field in SPEC.toml. Default None: that of the parameter.
+        type: Type of the field in SPEC.toml. Default None: that of the parameter.
+        **limits: ``ge``, ``gt``, ``le``, ``lt``, ``min_length``, ``max_length``, ``pattern`` (of
+            currencies).
     """
 
     def __init__(
@@ -61,8 +65,14 @@ class Option:
 
 @dataclass(frozen=True)
 class Group:
-    """Marks a parameter that takes what ``made`` makes, whose options join the others, or a
-    ``**options`` that ``made`` takes. ``defaults`` take the place of the dataclass's."""
+    """Mark of a parameter whose argument ``made`` makes from options that join the others.
+
+    It also marks ``**options`` that are arguments of ``made``.
+
+    Attributes:
+        made: A dataclass or function.
+        defaults: Parameter -> default, in place of that of ``made``.
+    """
 
     made: Callable[..., Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -70,8 +80,16 @@ class Group:
 
 @dataclass(frozen=True)
 class PartOption:
-    """One option of a part: ``name`` of its field, the parameter that takes it, and its group's
-    parameter and marker, where it is in one. ``default``: Parameter.empty where it is needed."""
+    """One option of a part.
+
+    Attributes:
+        name: Name of the field in SPEC.toml.
+        parameter: Name of the parameter.
+        annotation: Type of the parameter.
+        default: Its default; Parameter.empty: it is required.
+        option: Its description.
+        group: Parameter and mark of its group; None: it is in none.
+    """
 
     name: str
     parameter: str
@@ -82,7 +100,7 @@ class PartOption:
 
 
 def options_of(made: Callable[..., Any]) -> list[PartOption]:
-    """Return the options of a function, or of a class and of those that its ``**options`` go to."""
+    """Return the options of a function, or of a class and its bases that get ``**options``."""
     options: dict[str, PartOption] = {}
     for function in _constructors(made):
         for parameter in signature(function).parameters.values():
@@ -92,41 +110,55 @@ def options_of(made: Callable[..., Any]) -> list[PartOption]:
 
 
 def parameters_of(made: Callable[..., Any]) -> set[str]:
-    """Return the names of all parameters, those that ``**options`` stand for among them."""
+    """Return the names of all parameters, including those of bases that get ``**options``."""
     return {name for function in _constructors(made) for name in signature(function).parameters}
 
 
 def arguments(made: Callable[..., Any], values: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return the arguments of ``made`` for the fields of a SPEC.toml in the folder ``base``; those
-    that are None are left to their defaults."""
-    taken: dict[str, Any] = {}
+    """Return the arguments of a function for the fields of a SPEC.toml.
+
+    Args:
+        made: The function or class.
+        values: Field -> value; a field of None gets its default.
+        base: The folder of the file.
+    """
+    single: dict[str, Any] = {}
     groups: dict[str, tuple[Group, dict[str, Any]]] = {}
-    for each in options_of(made):
-        value = values.get(each.name)
+    for option in options_of(made):
+        value = values.get(option.name)
         if value is None:
             continue
-        argument = value if each.option.reads is None else each.option.reads(value, base)
-        if each.group is None:
-            taken[each.parameter] = argument
+        argument = value if option.option.reads is None else option.option.reads(value, base)
+        if option.group is None:
+            single[option.parameter] = argument
         else:
-            name, group = each.group
-            groups.setdefault(name, (group, {**group.defaults}))[1][each.parameter] = argument
-    return taken | {name: group.made(**own) for name, (group, own) in groups.items()}
+            name, group = option.group
+            groups.setdefault(name, (group, {**group.defaults}))[1][option.parameter] = argument
+    return single | {name: group.made(**fields) for name, (group, fields) in groups.items()}
 
 
 def check_options(made: Callable[..., Any], values: Mapping[str, Any], where: str = "") -> None:
-    """Check arguments of ``made`` whose options take words or numbers; None is always taken.
+    """Check arguments that are words or numbers; None is always valid.
+
+    Args:
+        made: The function or class with the options.
+        values: Parameter -> argument; other names are ignored.
+        where: The part, for errors.
 
     Raises:
-        InputError: An argument is none of its option's words, no number, or out of range.
+        InputError: An argument is an unknown word, no number, or out of range.
     """
-    for each in options_of(made):
-        value = values.get(each.parameter)
-        if value is not None and each.group is None:
-            _check(each, value, where)
+    for option in options_of(made):
+        value = values.get(option.parameter)
+        if value is not None and option.group is None:
+            _check(option, value, where)
 
 
 def _check(option: PartOption, value: Any, where: str) -> None:
+    """Raise InputError unless a value is one of an option's words, or a number within its limits.
+
+    Options of other types are not checked.
+    """
     union = get_origin(option.annotation) in (Union, UnionType)
     sides = get_args(option.annotation) if union else (option.annotation,)
     words = [word for side in sides if get_origin(side) is Literal for word in get_args(side)]
@@ -150,7 +182,7 @@ def _check(option: PartOption, value: Any, where: str) -> None:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Return whether a value is a finite number of this kind; truth values are 0 and 1 alone."""
+    """Return whether a value is a finite number of this type; for bool, 0 and 1 count, too."""
     if kind is bool:
         return isinstance(value, Integral | np.bool_) and value in (0, 1)
     number = Integral if kind is int else Real
@@ -158,6 +190,7 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _constructors(made: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Yield a function, or the constructors of a class and of its bases that get ``**options``."""
     if not isclass(made):
         yield made
         return
@@ -165,19 +198,20 @@ def _constructors(made: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
         if (function := vars(kind).get("__init__")) is not None:
             yield function
             parameters = signature(function).parameters.values()
-            if all(each.kind is not Parameter.VAR_KEYWORD for each in parameters):
+            if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in parameters):
                 return
 
 
 def _options(parameter: Parameter) -> Iterator[PartOption]:
+    """Yield the options that the annotation of a parameter describes."""
     for mark in getattr(parameter.annotation, "__metadata__", ()):
         if isinstance(mark, Option):
             kind = get_args(parameter.annotation)[0]
             name = mark.name or parameter.name
             yield PartOption(name, parameter.name, kind, parameter.default, mark)
-        for each in options_of(mark.made) if isinstance(mark, Group) else ():
-            if parameter.kind is Parameter.VAR_KEYWORD:  # arguments of their own
-                yield each
+        for option in options_of(mark.made) if isinstance(mark, Group) else ():
+            if parameter.kind is Parameter.VAR_KEYWORD:  # each is an argument itself
+                yield option
             else:
-                default = mark.defaults.get(each.parameter, each.default)
-                yield replace(each, default=default, group=(parameter.name, mark))
+                default = mark.defaults.get(option.parameter, option.default)
+                yield replace(option, default=default, group=(parameter.name, mark))

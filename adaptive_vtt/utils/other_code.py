@@ -1,6 +1,6 @@
-"""Other people's code: imported by name, completed with defaults, and located where it failed.
+"""Load users' code by name, add default members to users' objects, and locate users' errors.
 
-Objects of their modules are named ``package.module:name`` or ``file.py:name``.
+A name, the target, is ``package.module:name`` or ``file.py:name``.
 """
 
 import importlib
@@ -25,15 +25,20 @@ from .files import near_file
 OURS = str(Path(__file__).parent.parent)
 _LIBRARIES = tuple({OURS, *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib"))})
 _INSTALLED = ("site-packages", "dist-packages")
-_LOCK = RLock()  # of the random states that the whole process shares
+_LOCK = RLock()  # guards the random states that the whole process shares
 
 
 def load_object(target: str, base: Path | None = None, what: str = "model") -> Any:
-    """Return what ``target`` names; a relative file starts at ``base``, else, where none is there,
-    here.
+    """Import and return the object that a target names.
 
-    ``what``: the kind of thing, for messages. Raise InputError for a target of another form,
-    a module that cannot be imported, and a name that it does not have.
+    Args:
+        target: ``package.module:name`` or ``file.py:name``.
+        base: Folder where a relative file is looked up first; then the working directory.
+        what: Kind of object, for messages.
+
+    Raises:
+        InputError: The target has another form, its module cannot be imported, or the module does
+            not have the name.
     """
     where, colon, name = target.rpartition(":")
     if not (colon and where and name):
@@ -48,25 +53,25 @@ def load_object(target: str, base: Path | None = None, what: str = "model") -> A
         )
     module = _module(where, base or Path(), what)
     if not hasattr(module, name):
-        modules = ModuleType  # np and the like are not what somebody looks for
-        names = [n for n, v in vars(module).items() if n[0] != "_" and not isinstance(v, modules)]
+        public = {key: value for key, value in vars(module).items() if key[0] != "_"}
+        names = [key for key, value in public.items() if not isinstance(value, ModuleType)]
         raise unknown("name", name, names, f"{what}: {where}")
     return getattr(module, name)
 
 
 def is_target(name: str) -> bool:
-    """Return whether a name is that of code: ``file.py:name`` or ``package.module:name``."""
+    """Return whether a name is a target, ``file.py:name`` or ``package.module:name``."""
     return ":" in name
 
 
 def file_of(target: str, base: Path | None = None) -> Path | None:
-    """Return the file that a target names; None where it names a package's module."""
+    """Return the file of a target ``file.py:name``, or None for ``package.module:name``."""
     where = target.rpartition(":")[0]
     return _located(where, base or Path()) if where.endswith(".py") else None
 
 
 def _located(where: str, base: Path) -> Path:
-    """Return the file next to the spec, in ``base``; where there is none, the one from here."""
+    """Return the file in ``base``, or the one in the working directory if only that one exists."""
     path = base / where
     return Path(where) if Path(where).is_file() and not path.is_file() else path
 
@@ -78,7 +83,7 @@ def _module(where: str, base: Path, what: str) -> ModuleType:
         return importlib.import_module(where)
     except InputError:
         raise
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way at all
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise InputError(
             f"{what}: cannot import {where!r}: {type(error).__name__}: {one_line(error)}"
             f"{place_of(error)}{_remedy(error)}"
@@ -86,7 +91,7 @@ def _module(where: str, base: Path, what: str) -> ModuleType:
 
 
 def _remedy(error: BaseException) -> str:
-    """Return what to do about an import that failed, as far as the error shows."""
+    """Return the remedy for a failed import, as the end of a message, or ""."""
     if isinstance(error, ModuleNotFoundError):
         return f"; install it for {sys.executable}, or write it next to the file that imports it"
     if isinstance(error, FileNotFoundError) and not os.path.isabs(str(error.filename or os.sep)):
@@ -100,7 +105,7 @@ def _from_file(path: Path, what: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"avtt_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{what}: file {str(path)!r} is no Python module")
-    if str(path.parent) not in sys.path:  # last: a file next to it hides no installed package
+    if str(path.parent) not in sys.path:  # at the end, so that it hides no installed package
         sys.path.append(str(path.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -109,44 +114,42 @@ def _from_file(path: Path, what: str) -> ModuleType:
 
 
 def place_of(error: BaseException) -> str:
-    """Return " at model.py, line 7, in predict"; "" where none of their lines was running.
+    """Return the last line of users' code in a traceback: " at model.py, line 7, in predict".
 
-    Theirs is what is neither of this package, nor of Python, nor installed with it.
+    Users' code is outside this package, Python and installed packages. Without such a line the
+    result is "".
     """
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if _is_theirs(frame.filename)]
-    if not theirs:
+    users = [frame for frame in frames if _is_users(frame.filename)]
+    if not users:
         return ""
-    last = theirs[-1]
+    last = users[-1]
     function = "" if last.name == "<module>" else f", in {last.name}"
     return f" at {shown(last.filename)}, line {last.lineno}{function}"
 
 
 def defined_at(function: Any) -> str:
-    """Return " from model.py, line 7", where a function or method begins; "" where it is not
-    known."""
+    """Return where a function or method begins, " from model.py, line 7", or "" if unknown."""
     code = getattr(function, "__code__", None)
     return f" from {shown(code.co_filename)}, line {code.co_firstlineno}" if code else ""
 
 
 def shown(path: str) -> str:
-    """Return the path as seen from here, where it lies below; else as it is."""
-    real = os.path.abspath(path)
-    here = os.path.join(os.getcwd(), "")
-    return real.removeprefix(here)
+    """Return the path relative to the working directory if it lies there, else the full path."""
+    return os.path.abspath(path).removeprefix(os.path.join(os.getcwd(), ""))
 
 
-def _is_theirs(file: str) -> bool:
+def _is_users(file: str) -> bool:
     if file.startswith("<") or any(part in _INSTALLED for part in Path(file).parts):
         return False
     return not file.startswith(tuple(os.path.join(folder, "") for folder in _LIBRARIES))
 
 
 class Completed:
-    """Base of a class of defaults: members of ``plain`` come before them, always as they are now,
-    and what is set is set on ``plain``.
+    """Base class of wrappers that add default members to a user's object ``plain``.
 
-    Nothing else asks an object what it has. Special methods such as ``__len__`` are not passed on.
+    Members are looked up in ``plain`` first, at each access, and then in the wrapper's class.
+    Attributes are set on ``plain``. Special methods such as ``__len__`` are not passed on.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -165,18 +168,20 @@ class Completed:
 
 
 def fingerprint_of(part: object) -> str:
-    """Return how a part is journaled: its ``fingerprint``, a function's name, or its class."""
+    """Return a part's name in the journal: its ``fingerprint``, ``__name__`` or class name."""
     name = getattr(part, "__name__", type(part).__name__)
     return str(getattr(part, "fingerprint", None) or name)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Within it, ``random``, ``numpy.random`` and PyTorch (on the CPU) draw from ``seed``, which
-    lies in 0..2**32-1; after it they continue as if nothing had been drawn.
+    """Seed ``random``, ``numpy.random`` and PyTorch (CPU) for a block, then restore their states.
 
-    One thread at a time may be within; threads that draw from these states outside of it, at the
-    same moment, are not kept away.
+    Only one thread at a time runs such a block. Other threads that draw outside such blocks at the
+    same time are not stopped.
+
+    Args:
+        seed: Seed in 0..2**32-1.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Random numbers that depend on what they are for, never on when they are drawn."""
+"""Random numbers that depend on their purpose, and not on the order in which they are drawn."""
 
 import hashlib
 from typing import Any
@@ -11,20 +11,23 @@ from numpy.random.bit_generator import ISeedSequence
 def generator(seed: int | str, purpose: str, *numbers: int) -> np.random.Generator:
     """Return a counter-based generator (Philox) keyed by (seed, purpose, numbers).
 
-    ``seed``: a number, or the key of an audit (``audit_key``).
+    The same key gives the same stream on all machines, in any order of use, so that a killed audit
+    resumes with the same draws.
 
-    The same key gives the same stream on every machine, in any order of use; so a killed audit
-    continues with the same draws.
+    Args:
+        seed: A number, or the key of an audit (``audit_key``).
+        purpose: A text, different for each use of random numbers.
+        *numbers: Further parts of the key, such as the number of a draw.
     """
     key = "/".join((str(seed), purpose, *map(str, numbers))).encode()
     digest = hashlib.blake2b(key, digest_size=16).digest()
-    seeding: Any = _Key(digest)  # numpy's stubs know no seed sequence but its own
-    return np.random.Generator(np.random.Philox(seeding))
+    seed_sequence: Any = _Key(digest)  # numpy's stubs accept only its own class
+    return np.random.Generator(np.random.Philox(seed_sequence))
 
 
 class _Key(ISeedSequence):
-    """A digest as the Philox key. ``Philox(key=...)`` gives the same stream, but asks the
-    operating system for entropy it then throws away, which costs more than all the rest."""
+    """A digest as the key of Philox. ``Philox(key=...)`` gives the same stream, but reads entropy
+    from the operating system without using it, which takes most of the time."""
 
     def __init__(self, digest: bytes) -> None:
         self._digest = digest

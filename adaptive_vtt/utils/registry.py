@@ -1,9 +1,9 @@
-"""Parts by name: built in, of an installed package, or of a file.
+"""Registries of parts by name: built-in ones, those of installed packages, and those of files.
 
-A name is that of a built-in part, of an entry point that an installed package declares in the
-registry's group (``[project.entry-points."adaptive_vtt.relations"]``), or a target,
-``file.py:name`` or ``package.module:name``. Built-in names cannot be taken by packages: what
-a SPEC.toml means does not depend on what else is installed.
+A name is that of a built-in part; that of an entry point which an installed package declares in the
+registry's group (``[project.entry-points."adaptive_vtt.relations"]``); or a target,
+``file.py:name`` or ``package.module:name``. A package cannot replace a built-in part, so that the
+meaning of a SPEC.toml does not depend on installed packages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,9 +22,14 @@ from .other_code import is_target, load_object
 
 @dataclass(frozen=True)
 class Entry:
-    """A named part: what it is in one line, and the package and version it comes from.
+    """A named part.
 
-    ``package``: None for a built-in one. ``note``: why it cannot be used by this name, or "".
+    Attributes:
+        name: Its name.
+        about: Its description in one line.
+        package: The package that declares it; None: it is built in.
+        version: The version of that package.
+        note: The reason why it cannot be used by this name, "" if it can.
     """
 
     name: str
@@ -37,9 +42,11 @@ class Entry:
 class Registry:
     """The parts of one kind.
 
-    ``kind``: in the singular, for messages; ``room``: in the plural, as the group of entry
-    points is called after ``adaptive_vtt.``. ``built_in``: name -> the part, or
-    "module:attribute", which is imported when asked for. ``members``: what every part has.
+    Args:
+        kind: Name of the kind in the singular, for errors.
+        room: Name in the plural; the group of entry points is "adaptive_vtt." and this.
+        members: Attributes that each part must have.
+        built_in: Name -> part, or "module:attribute", which is imported on first use.
     """
 
     def __init__(
@@ -53,11 +60,11 @@ class Registry:
         return f"adaptive_vtt.{self.room}"
 
     def is_code(self, name: str) -> bool:
-        """Return whether the name is not a built-in one: to use it, other code is imported."""
+        """Return whether a name is not built in, so that its use imports other people's code."""
         return name not in self.built_in
 
     def check(self, name: str, where: str = "") -> None:
-        """Raise InputError for a name that names nothing; import nothing."""
+        """Raise InputError for an unknown name. Nothing is imported."""
         if self.is_code(name) and not is_target(name) and name not in self._by_name():
             if name.endswith(".py"):
                 place = f"{where}: " if where else ""
@@ -68,8 +75,15 @@ class Registry:
             raise unknown(self.kind, name, [*self.built_in, *self._by_name()], where)
 
     def get(self, name: str, base: Path | None = None) -> Any:
-        """Return the object of that name, imported; relative files start at ``base`` (default:
-        here). Raise InputError for an unknown name, and for code that cannot be imported."""
+        """Import and return the object of a name.
+
+        Args:
+            name: The name.
+            base: Folder of relative files. Default None: the working folder.
+
+        Raises:
+            InputError: The name is unknown, or its code cannot be imported.
+        """
         if is_target(name) and self.is_code(name):
             return load_object(name, base, self.kind)
         self.check(name)
@@ -82,26 +96,30 @@ class Registry:
         return part
 
     def make(self, name: str, options: Mapping[str, Any], base: Path | None = None) -> Any:
-        """Return the part of that name: a class or function is called with the options, and with
-        the folder ``base`` where it has a parameter of that name; anything else is taken as it is.
+        """Return the part of a name: the result of a class or function, and another object itself.
+
+        Args:
+            name: The name.
+            options: Arguments of the class or function.
+            base: Folder of relative files, which is passed on to a parameter of this name.
 
         Raises:
-            InputError: The part does not take these options, or none comes of it.
+            InputError: The part does not have these options, or cannot be made.
         """
         return self.called(self.get(name, base), name, options, base)
 
     def check_options(
         self, name: str, options: Iterable[str], base: Path | None = None, also: Iterable[str] = ()
     ) -> None:
-        """Raise InputError for an option that neither the part of that name nor ``also`` has."""
+        """Raise InputError for an option that is neither one of the named part nor in ``also``."""
         part = self.get(name, base)
-        if taken := _signature(part) if _is_called(part) else None:
-            self._check_names(taken, name, options, also)
+        if parameters := _signature(part) if _is_called(part) else None:
+            self._check_names(parameters, name, options, also)
 
     def called(
         self, part: Any, name: str, options: Mapping[str, Any], base: Path | None = None
     ) -> Any:
-        """Return what ``make`` does, of an object that was imported already."""
+        """Return the part of an object that was imported already; see ``make``."""
         if not _is_called(part):
             if options:
                 raise InputError(
@@ -109,20 +127,20 @@ class Registry:
                     f"{sorted(options)}, got {type(part).__name__}"
                 )
             return part
-        taken = _signature(part)
-        if taken is not None:
-            self._check_names(taken, name, options)
-            if "base" in taken.parameters and "base" not in options:
+        parameters = _signature(part)
+        if parameters is not None:
+            self._check_names(parameters, name, options)
+            if "base" in parameters.parameters and "base" not in options:
                 options = {**options, "base": base or Path()}
             try:
-                taken.bind(**options)
+                parameters.bind(**options)
             except TypeError as error:
                 raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
             check_options(part, options, f"{self.kind} {name!r}")
         return part(**options)
 
     def checked(self, part: Any, name: str) -> Any:
-        """Return ``part`` unchanged. Raise InputError naming the first missing member."""
+        """Return a part unchanged; raise InputError for the first member that it lacks."""
         for member in self.members:
             if isinstance(part, type) or not hasattr(part, member):
                 expected = f"an object with {', '.join(self.members)}"
@@ -133,7 +151,7 @@ class Registry:
         return part
 
     def entries(self) -> list[Entry]:
-        """Return every part with a name, built-in ones first; all of them are imported.
+        """Import and return all parts with a name, built-in ones first.
 
         A package's part that cannot be imported, or has a built-in name, has a note about that.
         """
@@ -146,11 +164,12 @@ class Registry:
         return sorted(entry_points(group=self.group), key=lambda point: point.name)
 
     def _by_name(self) -> dict[str, EntryPoint]:
-        """Return what packages declare under names that are not built in."""
+        """Return the entry points of packages by name, without those of built-in names."""
         return {point.name: point for point in self._declared() if self.is_code(point.name)}
 
     def package_of(self, name: str) -> tuple[str, str] | None:
-        """Return package and version that declare the name, without importing it, or None."""
+        """Return the package and version that declare a name, None without one. Nothing is
+        imported."""
         point = self._by_name().get(name)
         return None if point is None else _package(point)
 
@@ -163,7 +182,7 @@ class Registry:
             )
         try:
             return point.load()
-        except Exception as error:  # a package may fail in any way at all
+        except Exception as error:  # a package may fail in any manner
             raise InputError(
                 f"{self.kind} {point.name!r}: package {_package(point)[0]!r} cannot be "
                 f"imported: {type(error).__name__}: {one_line(error)}"
@@ -181,13 +200,13 @@ class Registry:
         return Entry(point.name, about, *_package(point), note)
 
     def _check_names(
-        self, taken: Signature, name: str, options: Iterable[str], also: Iterable[str] = ()
+        self, part: Signature, name: str, options: Iterable[str], also: Iterable[str] = ()
     ) -> None:
-        """Raise InputError for an option that it does not take, naming the nearest that it does."""
-        parameters = taken.parameters.values()
-        if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
+        """Raise InputError for an option that a part does not have, and name the nearest one."""
+        parameters = part.parameters.values()
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
             return
-        known = [*(each.name for each in parameters if each.name != "base"), *also]
+        known = [*(p.name for p in parameters if p.name != "base"), *also]
         for option in options:
             if option == "base":
                 continue
@@ -197,24 +216,24 @@ class Registry:
 
 
 def _is_called(part: object) -> bool:
-    """Return whether a part is made by calling what its name names."""
+    """Return whether an object is called to make the part."""
     return isclass(part) or isroutine(part) or isinstance(part, partial)
 
 
 def _signature(made: Any) -> Signature | None:
     try:
         return signature(made)
-    except (TypeError, ValueError):  # of some that are written in C there is none
+    except (TypeError, ValueError):  # some functions in C have none
         return None
 
 
 def first_line(part: Any) -> str:
     """Return the ``about`` of an object, or the first line of its docstring without "Return"."""
-    own = vars(part).get("about", "") if hasattr(part, "__dict__") else ""
-    text = own if isinstance(own, str) and own else getdoc(part) or ""
+    about = vars(part).get("about", "") if hasattr(part, "__dict__") else ""
+    text = about if isinstance(about, str) and about else getdoc(part) or ""
     line = text.strip().partition("\n")[0]
-    rest = line.removeprefix("Return ")
-    return line if rest == line else rest[:1].upper() + rest[1:]
+    noun = line.removeprefix("Return ")
+    return line if noun == line else noun[:1].upper() + noun[1:]
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Text of tables: CSV of whatever delimiter, in UTF-8 or UTF-16, and JSON Lines."""
+"""Read tables from text: CSV with any usual delimiter, in UTF-8 or UTF-16, and JSON Lines."""
 
 import csv
 import io
@@ -16,17 +16,17 @@ from .tables import MAX_HEADER, check_columns, check_header, restored
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
-"""Lines that decide the delimiter of a table, its header among them."""
+"""Number of lines, with the header, from which the delimiter is recognised."""
 _TOO_MANY_CELLS = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 """Pandas' error about a row with more cells than the header."""
 _UNNAMED = re.compile(r"(Unnamed: \d+)?")
 
 
 def csv_rows(path: Path) -> pd.DataFrame:
-    """Return all columns of a CSV, every cell a text; its delimiter and encoding are recognised."""
+    """Return all columns of a CSV as texts; delimiter and encoding are recognised."""
     text, delimiter = delimited(path)
-    # all text and no header, so that the ids 007 and NA stay what they are, and a repeated
-    # column is seen; labels become numbers later
+    # as texts, so that the ids 007 and NA are unchanged, and without a header, as pandas would
+    # rename repeated columns
     texts: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
     try:
         rows = pd.read_csv(text, sep=delimiter, **texts)
@@ -39,7 +39,7 @@ def csv_rows(path: Path) -> pd.DataFrame:
             f"{delimiter!r} in quotes"
         ) from None
     rows = rows.apply(lambda cells: cells.str.strip())
-    # spreadsheets leave rows and columns of empty cells at the end, pandas leaves its index
+    # spreadsheets write empty rows and columns at the end, and pandas its index
     rows = rows[: 1 + int(np.flatnonzero((rows != "").any(axis=1))[-1])]
     rows = rows.loc[:, [not _is_index(rows[column]) for column in rows]]
     columns = rows.iloc[0]
@@ -49,8 +49,11 @@ def csv_rows(path: Path) -> pd.DataFrame:
 
 
 def delimited(path: Path) -> tuple[TextIO, str]:
-    """Return the text of a CSV, and its delimiter: what a first line such as "sep=;" names, as
-    spreadsheets write it, else ``delimiter_of``. That line is left empty."""
+    """Return the text of a CSV, and its delimiter.
+
+    The delimiter is that of a first line such as "sep=;", which spreadsheets write, and which is
+    replaced by an empty line; else that of ``delimiter_of``.
+    """
     text = table_text(path)
     first, _, rest = text.partition("\n")
     first = first.strip().strip('"')
@@ -62,7 +65,7 @@ def delimited(path: Path) -> tuple[TextIO, str]:
 
 
 def _is_index(column: "pd.Series[str]") -> bool:
-    """Return whether a column has no name and holds the numbers of its rows, or nothing."""
+    """Return whether a column has no name, and is empty or has the numbers of its rows."""
     name, cells = column.iloc[0], column.iloc[1:]
     numbers = [[str(row + first) for row in range(len(cells))] for first in (0, 1)]
     empty = not name and (cells == "").all()
@@ -86,8 +89,8 @@ def table_text(path: Path) -> str:
 
 
 def delimiter_of(text: str) -> str:
-    """Return the one of comma, semicolon, tab and bar that parts the header and the first rows
-    into equally many cells; of several, the one that makes the most."""
+    """Return the delimiter, of comma, semicolon, tab and bar, by which the header and the first
+    rows have the same number of cells; of several, the one with the most cells."""
     best, most = ",", (0.0, 1)
     for delimiter in ",;\t|":
         lines = [line for line in text[:MAX_HEADER].split("\n", SAMPLE)[:SAMPLE] if line.strip()]
@@ -96,14 +99,14 @@ def delimiter_of(text: str) -> str:
         except csv.Error:
             continue
         width = len(rows[0]) if rows else 1
-        alike = float(np.mean([len(row) == width for row in rows])) if width > 1 else 0.0
-        if (alike, width) > most:
-            best, most = delimiter, (alike, width)
+        same = float(np.mean([len(row) == width for row in rows])) if width > 1 else 0.0
+        if (same, width) > most:
+            best, most = delimiter, (same, width)
     return best
 
 
 def json_lines(path: Path) -> pd.DataFrame:
-    """Return a table whose rows are JSON objects, one a line; a missing cell is NaN."""
+    """Return a table from JSON Lines, one object per row; a missing cell is NaN."""
     rows = []
     for number, line in enumerate(table_text(path).split("\n"), start=1):
         try:

@@ -1,7 +1,7 @@
-"""CSV files: written so that a spreadsheet runs nothing of them, read without trusting them.
+"""Write tables as CSV and LaTeX, and check the size of tables that are read.
 
-A spreadsheet takes a cell that begins with = + - @ for a formula (CWE-1236). Cells of text that
-do are written with an apostrophe before them, and read back without it; numbers stay numbers.
+A spreadsheet treats a cell that begins with = + - @ as a formula (CWE-1236). Such texts are written
+with an apostrophe before them, and read back without it. Numbers are unchanged.
 """
 
 import re
@@ -17,43 +17,51 @@ from ..errors import InputError
 from .files import write_text
 
 MAX_COLUMNS = 10_000
-"""Most columns of a table; one with more is refused before it is read."""
+"""Maximum number of columns of a table; one with more is refused before it is read."""
 MAX_HEADER = 4 * 2**20
-"""Most characters of a header line; a longer one is refused."""
+"""Maximum number of characters of a header line."""
 TABLES = "tables"
-"""The folder of a run that holds them."""
+"""Folder of tables within a run."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _OF_LINE_BREAK = re.compile(r"^(?=[*\[])", re.MULTILINE)
-"""Where a row of LaTeX begins with what the line break of the row before would take for its own."""
+"""Matches the beginning of a row in LaTeX with * or [, which would be an argument of the line break
+before it."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def inert(cell: Any) -> Any:
-    """Return a cell, with an apostrophe before what may be taken for a formula."""
+    """Return a cell, with an apostrophe before a text that a spreadsheet would run as a formula."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
 def original(cell: Any) -> Any:
-    """Return what ``inert`` made this cell of."""
+    """Return a cell as it was before ``inert``."""
     return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def csv_text(table: pd.DataFrame, digits: int | None = None) -> str:
-    """Return the table as a CSV file, without its index, names and texts made ``inert``.
+    """Return a table as a CSV without its index, with ``inert`` names and texts.
 
-    ``table``: its columns are named by texts. ``digits``: that floats have; None: all.
+    Args:
+        table: The table; the names of its columns are texts.
+        digits: Significant digits of floats. Default None: all.
     """
     floats = None if digits is None else f"%.{digits}g"
     return str(_changed(table, inert).to_csv(index=False, float_format=floats))
 
 
 def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f") -> str:
-    """Return the table for a paper, to be read by \\input; needs the package booktabs.
+    """Return a table in LaTeX, for \\input with the package booktabs.
 
-    ``caption``: as LaTeX, with < and > outside of formulas. Default: the name. ``digits``: how
-    floats are written. Columns that hold a number are set to the right.
+    Columns with a number are aligned to the right.
+
+    Args:
+        table: The table.
+        name: The label.
+        caption: The caption in LaTeX, with < and > outside of formulas. Default: the name.
+        digits: Format of floats.
     """
     title = caption or name.replace("-", " ").capitalize()
     options: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
@@ -69,8 +77,13 @@ def write_tables(
     tables: Mapping[str, pd.DataFrame],
     for_paper: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> None:
-    """Write each as tables/NAME.csv and tables/NAME.tex in the folder. ``for_paper``: the columns
-    that the LaTeX of a table has, as far as there are such, where a page cannot hold all."""
+    """Write tables as tables/NAME.csv and tables/NAME.tex.
+
+    Args:
+        folder: The folder that contains "tables".
+        tables: Name -> table.
+        for_paper: Name -> columns of the LaTeX. Default: all columns.
+    """
     for name, table in tables.items():
         columns = [column for column in for_paper.get(name, table) if column in table]
         write_text(folder / TABLES / f"{name}.csv", csv_text(table))
@@ -78,17 +91,17 @@ def write_tables(
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table that ``csv_text`` wrote: names and texts without the apostrophe."""
+    """Return a table as it was before ``csv_text``, with names and texts without apostrophes."""
     return _changed(table, original)
 
 
 def check_header(line: str, path: Path, delimiter: str) -> None:
-    """Raise InputError for a header with over MAX_COLUMNS columns, or of MAX_HEADER characters."""
+    """Raise InputError for a header of over MAX_COLUMNS columns, or of MAX_HEADER characters."""
     if len(line) == MAX_HEADER:
         raise InputError(
             f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer line"
         )
-    # cells with delimiters in quotes count as several: a bound is enough
+    # an upper bound, as delimiters in quotes are counted, too
     check_columns(line.count(delimiter) + 1, path)
 
 

@@ -1,8 +1,7 @@
-"""How many threads numerical libraries compute with: one for the audit's own small arrays, as many
-as before for models.
+"""Number of threads of numerical libraries: one for the audit's small arrays, all for models.
 
-The nets, posteriors and proposals of an audit are thousands of operations on tiny tensors. Spread
-over all cores, each waits longer for the threads to meet than it computes.
+The nets, posteriors and proposals of an audit are thousands of operations on tiny tensors. On
+several threads each of them would spend more time on synchronisation than on computation.
 """
 
 import sys
@@ -17,7 +16,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 class _Outside(NamedTuple):
-    """The threads outside of ``one_thread``: PyTorch's, and those of BLAS and OpenMP."""
+    """Numbers of threads outside of ``one_thread``: of PyTorch, and of BLAS and OpenMP."""
 
     torch: int
     limits: threadpool_limits
@@ -28,8 +27,8 @@ _outside: ContextVar[_Outside | None] = ContextVar("threads outside of one_threa
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the control of every BLAS and OpenMP that is loaded, NumPy's and SciPy's included."""
-    import cv2  # noqa: F401  (it and SciPy bring a BLAS of their own)
+    """Return a controller of all loaded BLAS and OpenMP libraries."""
+    import cv2  # noqa: F401  (it and SciPy load further BLAS libraries)
     import scipy.linalg  # noqa: F401
     import torch  # noqa: F401
 
@@ -38,12 +37,12 @@ def _libraries() -> ThreadpoolController:
 
 @contextmanager
 def one_thread(models: bool = False) -> Iterator[None]:
-    """Compute with one thread, and restore the numbers of threads afterwards.
+    """Compute with one thread within the block.
 
-    Before PyTorch is loaded nothing is limited: NumPy alone has little to compute for an audit.
+    Nothing is limited before PyTorch is loaded, as NumPy alone has little to compute.
 
     Args:
-        models: Whether ``users_threads`` are limited, too, for audits that run next to each other.
+        models: Whether models are limited, too (``users_threads``), for audits in parallel.
     """
     torch = import_module("torch") if models else sys.modules.get("torch")
     threads = 1 if torch is None else torch.get_num_threads()
@@ -52,7 +51,7 @@ def one_thread(models: bool = False) -> Iterator[None]:
         return
     with _libraries().limit(limits=1) as limits:
         token = _outside.set(None if models else _Outside(threads, limits))
-        torch.set_num_threads(1)  # its MKL is none of the libraries above
+        torch.set_num_threads(1)  # the controller does not know PyTorch's MKL
         try:
             yield
         finally:
@@ -62,7 +61,7 @@ def one_thread(models: bool = False) -> Iterator[None]:
 
 @contextmanager
 def users_threads() -> Iterator[None]:
-    """Compute with as many threads as outside of ``one_thread``, for code that is not ours."""
+    """Compute with as many threads as outside of ``one_thread``, for users' models."""
     outside = _outside.get()
     if outside is None:
         yield

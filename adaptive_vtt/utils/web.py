@@ -14,12 +14,12 @@ _environment = partial(Environment, undefined=StrictUndefined, trim_blocks=True,
 
 
 def templates_of(*folders: Path) -> Environment:
-    """Return the templates of the folders, by file name, the first folder's first."""
+    """Return the templates in folders, by file name; earlier folders take precedence."""
     return _environment(loader=FileSystemLoader(folders, encoding="utf-8"), autoescape=True)
 
 
 def text_of(package: str, name: str, **values: object) -> str:
-    """Return a plain text from the ``templates`` of a package, filled in."""
+    """Return a plain text from a template in the folder "templates" of a package."""
     return _texts_of(package).get_template(f"{name}.j2").render(values)
 
 
@@ -36,14 +36,14 @@ _NAMES = re.compile(r"(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5
 def is_loopback(host: str) -> bool:
     """Return whether a request's Host is a name of this machine.
 
-    A page on the web could reach a local server under another name that leads here (DNS
-    rebinding), and read the answers: its Host shows that.
+    By DNS rebinding a page on the web could send requests to a local server under another name, and
+    read the responses. The Host of such a request is that other name.
     """
     return _NAMES.fullmatch(host.lower()) is not None
 
 
 def sentences(template: Path, **values: object) -> list[str]:
-    """Return the lines of a plain text from a template, without empty ones."""
+    """Return the lines, without empty ones, of a plain text from a template."""
     return [line for line in _plain(template).render(values).split("\n") if line]
 
 
