@@ -21,10 +21,11 @@ from adaptive_vtt.results.outcomes import confusion, outcomes, wilson
 from adaptive_vtt.results.report import gallery, render, write_report
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.frame import hashed
-from adaptive_vtt.results.report.gallery import Album, picture
+from adaptive_vtt.results.report.gallery import Album, in_turn, picture
 from adaptive_vtt.results.report.rates import FIGURES
 from adaptive_vtt.results.report.section import (
     aim,
+    as_command,
     duration,
     estimated,
     exact,
@@ -304,6 +305,16 @@ def test_numbers_are_written_for_people() -> None:
     assert within(None) == percent(float("nan")) == figure(float("nan")) == figure(None) == "–"
     assert [*map(duration, (3.21, 125, 7320))] == [f"3.2{space}s", "2 min 05 s", "2 h 02 min"]
     assert plain({"a": [float("nan"), 1 / 3, "x", 2]}) == {"a": [None, 0.3333, "x", 2]}
+    assert span(0.3, 0.3) == "exact"
+    whole = '<code>avtt gate <span class="option">--rule</span> &#39;a &lt;= 1&#39;</code>'
+    assert as_command("avtt gate --rule 'a <= 1'") == whole  # no line ends within an option
+
+
+def test_the_first_cards_are_of_all_kinds() -> None:
+    """The order of the cards, the surest mistakes first, is kept within a kind."""
+    cards = [{"of": kind, "id": k} for k, kind in enumerate("aaab" + "bca")]
+    shown = in_turn(cards, lambda card: card["of"])
+    assert "".join(f"{card['of']}{card['id']}" for card in shown) == "a0b3c5a1b4a2a6"
 
 
 # -- cost and trouble -------------------------------------------------------------------------
