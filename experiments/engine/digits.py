@@ -1,10 +1,11 @@
-"""The two digit benchmarks: how much of the losses' variance a surrogate explains.
+"""Two digit benchmarks, and the share of the losses' variance that a surrogate explains.
 
-digits-severity: scikit-learn's digits, an MLP with 64 hidden units, 600 test images under 10
-perturbations at 5 severities, 30,000 questions of which about 29 % fail.
-digits-proxy: a weak logistic classifier of 500 digits, 250 test images under 8 mild
-perturbations, 2,000 questions of which about 10 % fail, and three other classifiers whose
-losses are known for all of them.
+digits-severity has scikit-learn's digits and an MLP with 64 hidden units. Its 600 test images under
+10 perturbations at 5 severities make 30,000 questions, of which about 29 % fail.
+
+digits-proxy has a weak logistic classifier, trained on 500 digits. Its 250 test images under 8 mild
+perturbations make 2,000 questions, of which about 10 % fail. The losses of three other classifiers
+are known for all of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,18 +38,29 @@ Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDA
 
 CONCEPT = "correct"
 SUREST = 8.0
-"""Largest size of a margin."""
+"""Largest absolute margin."""
 
 TEST = 4000
-"""Questions, none of them observed, on which a surrogate is scored."""
+"""Number of unobserved questions on which a surrogate is scored."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """N samples x V variants: ``losses`` (N, V), ``features`` (N, d), ``proxies`` (N, V, P),
-    the losses that P other models expect; ``relation`` and ``severity`` (V) of each variant.
-    ``images`` (N, 64) and ``shown`` (N, V, 64): sources and follow-ups, 0 to 16. ``digits`` (N,):
-    what they are; ``probable`` (N, V, 10): what the model takes them for."""
+    """Questions of N samples under V variants, with all answers.
+
+    Attributes:
+        name: Name of the benchmark.
+        losses: (N, V) losses, 0 or 1.
+        features: (N, d) features of the samples.
+        proxies: (N, V, P) losses that P other models predict.
+        names: Names of the relations.
+        relation: (V,) number of each variant's relation.
+        severity: (V,) each variant's severity.
+        images: (N, 64) source images, from 0 to 16.
+        shown: (N, V, 64) follow-up images, from 0 to 16.
+        digits: (N,) true digits.
+        probable: (N, V, 10) the model's probability of each digit.
+    """
 
     name: str
     losses: Floats
@@ -64,13 +76,13 @@ class Bench:
 
     @cached_property
     def margins(self) -> Floats:
-        """(N, V): logits of what the model gave to the digit."""
+        """(N, V): logit of the model's probability of the true digit."""
         right = self.probable[np.arange(len(self.digits)), :, self.digits.astype(int)]
         with np.errstate(divide="ignore"):
             return np.asarray(logit(right).clip(-SUREST, SUREST), np.float64)
 
     def labelled(self, digits: Floats) -> "Bench":
-        """The same with other labels (N,), which answers and features then go by."""
+        """Return the benchmark with other labels (N,), and losses and features by them."""
         return replace(
             self,
             digits=digits,
@@ -79,12 +91,12 @@ class Bench:
         )
 
     def dataset(self) -> TableDataset:
-        """One concept, "correct", true of every sample, and no images."""
+        """Return a dataset without images, whose one concept "correct" is true of every sample."""
         labels = pd.DataFrame({CONCEPT: np.ones(len(self.losses), int)})
         return from_table(None, labels, features=self.features, name=self.name)
 
     def space(self) -> QuestionSpace:
-        """All N x V questions."""
+        """Return the space of all N x V questions."""
         relations = [
             RecordedRelation(
                 name, [s for r, s in zip(self.relation, self.severity, strict=True) if r == number]
@@ -94,17 +106,17 @@ class Bench:
         return QuestionSpace(self.dataset(), relations)
 
     def model(self) -> Recorded:
-        """Says P(correct) = 1 - loss."""
+        """Return a model that answers P(correct) = 1 - loss."""
         answers = self.questions().assign(**{CONCEPT: 1 - self.losses.ravel()})
         return Recorded(answers, name=self.name)
 
     def audit(self, **options: Any) -> Audit:
-        """An audit of the overall label error, told what the proxies answer."""
+        """Return an audit of the overall label error that knows the proxies' answers."""
         given = {"targets": ["overall"], "proxies": self.proxy_answers(), **options}
         return Audit(self.space(), given.pop("model", None) or self.model(), **given)
 
     def questions(self) -> pd.DataFrame:
-        """A row per question: its sample, relation and severity."""
+        """Return a row per question: its sample, relation and severity."""
         count = len(self.losses)
         return pd.DataFrame(
             {
@@ -115,25 +127,27 @@ class Bench:
         )
 
     def proxy_answers(self) -> dict[str, Floats]:
-        """What its proxies answer, N x V x 1 each, as ``Audit(proxies=)`` wants it."""
+        """Return the answers of each proxy, N x V x 1, as ``Audit(proxies=)`` takes them."""
         return {str(p): 1 - self.proxies[..., [p]] for p in range(self.proxies.shape[-1])}
 
     def gp(
         self, make: Callable[..., Any] = QuestionGP, *, shared: bool = False, **more: Any
     ) -> Any:
-        """A question GP, or another surrogate, of these questions that has learnt nothing yet."""
+        """Return a question GP, or another surrogate ``make``, of these questions, untrained."""
         return make(self.relation, self.severity, 1, shared=shared, **more)
 
     def judged(self, questions: Tensor) -> Losses:
-        """Questions by number (sample * V + variant), with their losses."""
+        """Return ``questions`` (n,), numbered sample * V + variant, with their losses."""
         sample, variant = questions // self.losses.shape[1], questions % self.losses.shape[1]
         zeros = torch.zeros_like(sample)
         losses, margins = (torch.from_numpy(x).ravel() for x in (self.losses, self.margins))
         return Losses(sample, variant, zeros, zeros + 1, losses[questions], margins[questions])
 
     def inputs(self, order: npt.NDArray[np.int64] | None = None) -> dict[str, Any]:
-        """What ``QuestionGP`` reads of samples and follow-ups; of other samples in their stead
-        where an ``order`` (N,) is given."""
+        """Return the inputs of ``QuestionGP`` from samples and follow-ups.
+
+        With an ``order`` (N,), sample i has the inputs of sample ``order[i]``.
+        """
         count, variants = self.losses.shape
         order = np.arange(count) if order is None else order
         features, digits = (torch.from_numpy(x[order]) for x in (self.features, self.digits))
@@ -151,12 +165,12 @@ class Bench:
     def proxy_losses(
         self, sample: Tensor, variant: Tensor, concept: Tensor, truth: Tensor
     ) -> Tensor:
-        """(n, P), as ``QuestionGP(proxies=)`` wants them."""
+        """Return the proxies' losses (n, P), as ``QuestionGP(proxies=)`` takes them."""
         return torch.from_numpy(self.proxies)[sample, variant]
 
 
 class RecordedRelation(LabelPreserving):
-    """A name alone: of a relation of which only the answers were kept, or that changes nothing."""
+    """A relation that changes nothing, or of which only the answers were recorded."""
 
     def __init__(self, name: str, severities: Sequence[int] = (1,)) -> None:
         self.name, self.severities = name, tuple(severities)
@@ -239,7 +253,7 @@ MILD: dict[str, tuple[Change, tuple[float, ...]]] = {
 
 
 def _perturbed(images: Floats, kinds: dict[str, tuple[Change, tuple[float, ...]]]) -> Floats:
-    """N x V x 64: every image under every variant."""
+    """Return every image under every variant, N x V x 64."""
     rows = []
     for name, (change, levels) in kinds.items():
         for severity, level in enumerate(levels):
@@ -255,7 +269,7 @@ def _perturbed(images: Floats, kinds: dict[str, tuple[Change, tuple[float, ...]]
 
 @cache
 def severity_bench(decay: float = 1e-4) -> Bench:
-    """digits-severity; ``decay``: of the weights, in training."""
+    """Return digits-severity; ``decay`` is the weight decay of training."""
     from sklearn.neural_network import MLPClassifier
 
     train, test, train_digit, test_digit = split(600, None)
@@ -266,7 +280,7 @@ def severity_bench(decay: float = 1e-4) -> Bench:
 
 @cache
 def proxy_bench() -> Bench:
-    """digits-proxy."""
+    """Return digits-proxy."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
@@ -279,20 +293,21 @@ def proxy_bench() -> Bench:
         KNeighborsClassifier(7),
         GaussianNB(var_smoothing=0.05),
     ]
-    for each in (model, *others):
-        each.fit(train / 16, train_digit)
+    for classifier in (model, *others):
+        classifier.fit(train / 16, train_digit)
     return bench_of("digits-proxy", MILD, test, test_digit, model, others, scale=16)
 
 
 def split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return images of ``train`` and ``test`` samples, then their digits; None: all the rest."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
     images, digits = load_digits(return_X_y=True)
-    one, other, digit, other_digit = train_test_split(
+    train_images, test_images, train_digits, test_digits = train_test_split(
         images, digits, test_size=test, train_size=train, stratify=digits, random_state=0
     )
-    return one, other, digit, other_digit
+    return train_images, test_images, train_digits, test_digits
 
 
 def bench_of(
@@ -304,6 +319,17 @@ def bench_of(
     others: Sequence[Any],
     scale: float = 1,
 ) -> Bench:
+    """Return the benchmark of a classifier on perturbed images.
+
+    Args:
+        name: Name of the benchmark.
+        kinds: Relation -> the change and its levels by severity.
+        images: (N, 64) source images, from 0 to 16.
+        digits: (N,) true digits.
+        model: The classifier, which answers the questions.
+        others: Classifiers that serve as proxies.
+        scale: Number that pixels are divided by for all classifiers.
+    """
     shown = _perturbed(images, kinds)
     flat = shown.reshape(-1, 64) / scale
     truth = np.repeat(digits, shown.shape[1])
@@ -328,7 +354,7 @@ def bench_of(
 
 
 def _look_and_digit(images: Floats, digits: Floats) -> Floats:
-    """N x 26: 16 principal components and the digit, half as heavy."""
+    """Return N x 26: 16 principal components, and the digit one-hot with weight 0.5."""
     centred = images - images.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     looks = left[:, :16] * sizes[:16]
@@ -340,9 +366,9 @@ def _look_and_digit(images: Floats, digits: Floats) -> Floats:
 
 
 def explained(loss: Tensor, expected: Tensor) -> float:
-    """1 - E[(l - f)^2 / q] / Var(l), with the proposal q that is best for f, exploration .2.
+    """Return 1 - E[(l - f)^2 / q] / Var(l), with q the best proposal for f at exploration 0.2.
 
-    The share of uniform sampling's variance that sampling by f, corrected by f, saves.
+    It is the share of uniform sampling's variance that sampling by f, corrected by f, saves.
     """
     weight = (expected * (1 - expected)).sqrt()
     proposal = 0.8 * weight / weight.mean() + 0.2
@@ -350,7 +376,7 @@ def explained(loss: Tensor, expected: Tensor) -> float:
 
 
 def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
-    """What each surrogate explains after ``count`` random answers."""
+    """Return the share that each surrogate explains after ``count`` random answers."""
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
     hard, pictures = replace(seen, margin=None), bench.inputs()
@@ -362,30 +388,30 @@ def scores(bench: Bench, count: int, seed: int) -> dict[str, float]:
         return gp
 
     kinds = torch.zeros(len(unseen.loss), 0)
-    found = learnt(hard, **sources)
-    result = {
-        "cells": found.mean.expected(unseen.variant, unseen.concept * 3 + 1, kinds),
-        "losses": found.posterior(unseen).mean,
+    gp = learnt(hard, **sources)
+    predictions = {
+        "cells": gp.mean.expected(unseen.variant, unseen.concept * 3 + 1, kinds),
+        "losses": gp.posterior(unseen).mean,
         "margins": learnt(seen, **sources).posterior(unseen).mean,
         "losses, follow-ups": learnt(hard, **pictures).posterior(unseen).mean,
         "margins, follow-ups": learnt(seen, **pictures).posterior(unseen).mean,
     }
     if bench.proxies.shape[-1]:
-        helped = learnt(seen, proxies=bench.proxy_losses, **pictures)
-        result["with proxies"] = helped.posterior(unseen).mean
-    return {name: explained(unseen.loss, expected) for name, expected in result.items()}
+        gp = learnt(seen, proxies=bench.proxy_losses, **pictures)
+        predictions["with proxies"] = gp.posterior(unseen).mean
+    return {name: explained(unseen.loss, losses) for name, losses in predictions.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
-    """Prints, and returns, the table of variance explained."""
+    """Print, save and return the table of variance explained."""
     chosen = options(
         __doc__, arguments, quick={"answers": [200], "seeds": 1}, answers=[200, 400, 800], seeds=5
     )
     rows = []
     for bench in (severity_bench(), proxy_bench()):
         for count in chosen.answers:
-            found = pd.DataFrame([scores(bench, count, seed) for seed in range(chosen.seeds)])
-            rows.append({"benchmark": bench.name, "answers": count, **found.mean().round(3)})
+            runs = pd.DataFrame([scores(bench, count, seed) for seed in range(chosen.seeds)])
+            rows.append({"benchmark": bench.name, "answers": count, **runs.mean().round(3)})
     table = pd.DataFrame(rows)
     save_table(table, chosen.out / "digits.csv")
     return table.set_index(["benchmark", "answers"])

@@ -1,8 +1,8 @@
-"""Calls that certify the drops of seven relations: as pairs, and as a box of two intervals.
+"""Calls that certify the drops of seven relations, as pairs or as a box of two intervals.
 
-The bundled classifier answers about the bundled garments. *pairs*: targets = ["drops"] to the
-half-width given. *box*: the error under every relation and that on original images to half of it,
-so that their differences are as wide. Prints the mean calls of both, and how many of those of pairs
+The bundled classifier answers about the bundled garments. "pairs" certifies targets = ["drops"] to
+a half-width. "box" certifies the error under every relation and on original images to half of it,
+so that their differences are as wide. The table has the mean calls of both, and how many of those
 were about original images.
 """
 
@@ -21,20 +21,20 @@ from adaptive_vtt.journal import MemoryJournal
 from ..program import Row, in_processes, options, save_table
 
 SEVENTH = "imagenet-c/jpeg_compression"
-"""A relation that the demo has not."""
+"""A relation that the demo lacks."""
 Job = tuple[int, tuple[str, float]]
 
 
 def audited(job: Job) -> Row:
-    """The calls of one audit that certifies these targets to this half-width."""
+    """Return the calls of an audit that certifies the job's targets to its half-width."""
     seed, (targets, width) = job
     demo = tomllib.loads((Path(config.__file__).parent / "demo.toml").read_text("utf-8"))
     demo["space"]["relations"] += [SEVENTH]
     demo["audit"] = {"device": "cpu", "seed": seed}
     demo["certify"] = {"half_width": width, "targets": [targets]}
-    space, model, given = build_parts(config.parse_spec(demo, "demo"), Path())
+    space, model, settings = build_parts(config.parse_spec(demo, "demo"), Path())
     journal = MemoryJournal()
-    calls = Audit(space, model, journal=journal, **given).run().calls
+    calls = Audit(space, model, journal=journal, **settings).run().calls
     return {"targets": targets, "calls": calls, "of originals": len(journal.sources())}
 
 

@@ -1,19 +1,19 @@
-"""Audits of an endpoint: how busy it is kept, and what faults and interruptions do to an audit.
+"""Audits of an endpoint: its utilisation, and the effect of faults and interruptions.
 
-throughput: the local endpoint in a process of its own, one second per answer, 64 calls in
-flight. "of the ideal" compares the calls answered per second, from the first answer to the
-last, with 64; "engine ms" is this process's processor time per call, "whole ms" also counts
-what encoding, HTTP and making the images cost.
+throughput: the local endpoint runs in its own process and takes one second per answer, with 64
+calls in flight. "of the ideal" is the calls answered per second, from the first answer to the last,
+over 64. "engine ms" is this process's processor time per call. "whole ms" also includes encoding,
+HTTP and making the images.
 
 limit: the local endpoint answers 16 calls at a time after half a second and refuses more (429).
-Audits to the same half-width with 16 and 64 calls in flight, and with "auto", which does not know
-the limit. "in flight" is the mean over draws; "429 per call" counts refusals.
+Audits to the same half-width have 16 and 64 calls in flight, or "auto", which does not know the
+limit. "in flight" is the mean over draws; "429 per call" counts refusals.
 
-chaos: an endpoint in memory on a fast clock, on which a fifth of all attempts fail: 429, 5xx,
+chaos: on an endpoint in memory with a fast clock, a fifth of all attempts fail, by 429, 5xx,
 connections cut in the middle of a billed reply, hangs, and refusals. It keeps the bill.
 
-kills: audits over HTTP in forked processes, killed with SIGKILL at random moments with calls
-in flight, resumed until they end, and compared with an undisturbed one.
+kills: audits over HTTP in forked processes are killed with SIGKILL at random moments with calls in
+flight, and resumed until they end. They are compared with an undisturbed one.
 """
 
 import asyncio
@@ -57,14 +57,14 @@ from .killed_audits import ended, run_and_end, served
 FRAMES, SIDE = 200, 128
 FLIGHT = 64
 LIMIT = 16
-"""Calls that an endpoint takes at a time, where it does not take any number."""
+"""Most calls that an endpoint with a limit answers at a time."""
 FAULTS = 0.2
 PRICES = Prices(input=2.5, output=10.0)
 MAX_TOKENS, MAX_SAID = 400, 32
 BUDGET = 80
 """Calls of an audit that is killed."""
 CAPS = (60.0, 200.0)
-"""Of audits with even and odd seeds: too little to certify, and enough."""
+"""Most cost of audits with even and odd seeds: too little to certify, and enough."""
 RELATIONS = ("identity", "brightness_down", "contrast_down")
 TARGETS = ("overall", "relations")
 
@@ -73,7 +73,7 @@ TARGETS = ("overall", "relations")
 
 
 def frames() -> Any:
-    """Synthetic frames, drawn once: what is measured is not how fast they are drawn."""
+    """Return synthetic frames, all drawn at once, so that drawing them takes no measured time."""
     drawn = phantoms.frames(FRAMES, size=SIDE, seed=0, concepts=["polyp", "instrument", "stool"])
     samples = [drawn.sample(k) for k in range(FRAMES)]
     labels = pd.DataFrame([s.truth for s in samples], index=[s.id for s in samples])
@@ -81,8 +81,10 @@ def frames() -> Any:
 
 
 class Knowing:
-    """Knows what is true of a dataset's images, also where their light was changed, and is wrong
-    about a share ``error`` of what it is asked."""
+    """Model that recognises a dataset's images, also at another brightness, and their truths.
+
+    It gives the wrong answer to a share ``error`` of the questions.
+    """
 
     name = "demo-endoscopist"
 
@@ -102,14 +104,14 @@ class Knowing:
 
 
 def _look(image: Image) -> Floats:
-    """The grey thumbnail of an image, flat, with mean 0 and length 1."""
+    """Return the grey thumbnail of an image as a vector of mean 0 and length 1."""
     small = cv2.resize(image, (16, 16), interpolation=cv2.INTER_AREA).mean(axis=2).ravel()
     small -= small.mean()
     return small / max(float(np.linalg.norm(small)), 1e-6)
 
 
 def serve(port: Any, behaviour: Mapping[str, Any]) -> None:
-    """A server process: puts its port into the pipe and serves until it is ended."""
+    """Send the server's port through the pipe and serve until the process is ended."""
     with DemoServer(Knowing(frames()), **behaviour) as server:
         port.send(server.port)
         signal.pause()
@@ -181,7 +183,7 @@ def limit(quick: bool) -> list[Row]:
 
 
 class There(ModelDefaults):
-    """A model whose answers are there at once, with so many calls in flight."""
+    """A model that answers at once, with ``in_flight`` calls in flight."""
 
     answers: CallMode = "one"
     needs_image = False
@@ -199,7 +201,7 @@ class There(ModelDefaults):
 
 
 def _engine_ms(audit: Audit) -> float:
-    """Processor time per call of the same audit with answers that are simply there."""
+    """Return processor ms per call of the same audit with a model that answers at once."""
     space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
     calls = 640
     half_width = audit.certify.half_width
@@ -213,10 +215,13 @@ def _engine_ms(audit: Audit) -> float:
 
 
 class Chaotic(Endpoint):
-    """Wrong on a fifth of its questions, and failing on a fifth of its attempts.
+    """Endpoint that is wrong on a fifth of its questions and fails on a fifth of its attempts.
 
-    What happens follows from the question and the number of the attempt. ``billed`` is what
-    it charged, attempt by attempt; ``told`` counts the replies that arrived, by question.
+    Faults and answers follow from the question and the number of the attempt.
+
+    Attributes:
+        billed: Sum of what it charged for all attempts.
+        replies: Number of replies that arrived, by question.
     """
 
     needs_image = False
@@ -238,7 +243,7 @@ class Chaotic(Endpoint):
         )
         self.seed = seed
         self.billed = 0.0
-        self.told: Counter[tuple[str, str, int, str]] = Counter()
+        self.replies: Counter[tuple[str, str, int, str]] = Counter()
         self._times: Counter[tuple[str, str, int, str]] = Counter()
 
     def prepare(self, prompt: Prompt) -> tuple[str, str, int, str]:
@@ -258,7 +263,7 @@ class Chaotic(Endpoint):
         self.billed += self.prices.cost(usage)
         if faults == "cut":
             raise Trouble("truncated", billed=True)
-        self.told[request] += 1
+        self.replies[request] += 1
         return Reply((said,), usage)
 
     def faults(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int, float]:
@@ -267,11 +272,11 @@ class Chaotic(Endpoint):
         return kind, int(rng.integers(100, 301)), self.said(request)
 
     def said(self, request: tuple[str, str, int, str]) -> float:
-        """P(yes), about what is always there."""
+        """Return P(yes); the truth is always yes."""
         return float(generator(self.seed, "said/" + "/".join(map(str, request))).random() >= 0.2)
 
     def loss(self, request: tuple[str, str, int, str]) -> float:
-        """The realised loss of a question: 1 where every attempt would fail."""
+        """Return the realised loss of a question, which is 1 where every attempt would fail."""
         attempts = range(self.most_attempts)
         answered = any(self.faults(request, k)[0] == "fine" for k in attempts)
         return 1 - self.said(request) if answered else 1.0
@@ -282,7 +287,7 @@ def chaos_space() -> QuestionSpace:
 
 
 def chaotic_audit(seed: int) -> Row:
-    """One audit amid faults; what it cost by both sides' books, and whether it covers."""
+    """Run one audit with faults. Return its cost by both sides' books, and its coverage."""
     space, model, cap = chaos_space(), Chaotic(seed), CAPS[seed % 2]
     audit = Audit(
         space,
@@ -306,7 +311,7 @@ def chaotic_audit(seed: int) -> Row:
         "cost": result.cost,
         "billed": model.billed,
         "over": max(result.cost, model.billed) > cap + 1e-9,
-        "twice": sum(count > 1 for count in model.told.values()),
+        "twice": sum(count > 1 for count in model.replies.values()),
     }
 
 
@@ -339,13 +344,13 @@ def chaos(quick: bool) -> list[Row]:
 
 
 def killed_audit(url: str, journal: str) -> None:
-    """The audit that is killed and resumed, in a process of its own."""
+    """Run the audit that is killed and resumed, in its own process."""
     retries = Retries(timeout=5.0, first_wait=0.01)
     to_its_end(chat(url, limits=Limits(in_flight=8), retries=retries), journal, half_width=0.05)
 
 
 def to_its_end(model: ModelDefaults, journal: str, **options: Any) -> None:
-    """The audit of ``model`` that is killed; see ``run_and_end``."""
+    """Run the killed audit of ``model`` to its end; see ``run_and_end``."""
     audit = Audit(
         QuestionSpace(frames(), RELATIONS),
         model,
@@ -377,8 +382,18 @@ def kills(quick: bool) -> list[Row]:
 def struck(
     audit: Callable[[str, str], None], moments: int, longest: float, behaviour: Mapping[str, Any]
 ) -> list[Row]:
-    """Audits, of which some ``moments`` were killed within ``longest`` seconds: what each came to,
-    whether that is the ``same`` as of an undisturbed one, and what the endpoint counted."""
+    """Run audits until ``moments`` of their processes were killed.
+
+    Args:
+        audit: Function from the endpoint's address and a journal's path, run in its own process.
+        moments: Number of kills.
+        longest: Most seconds from an audit's start to its kill.
+        behaviour: Arguments of the demo server.
+
+    Returns:
+        A row per audit: its outcome, whether its intervals are the ``same`` as those of an
+        undisturbed audit, and the endpoint's counts.
+    """
     context, rng = get_context("fork"), np.random.default_rng(0)
     runs: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, served(serve, behaviour) as url:
@@ -386,18 +401,18 @@ def struck(
         while sum(run["kills"] for run in runs) < moments:
             before = bill(url)
             waits = rng.uniform(0.0, longest, int(rng.integers(1, 4))).tolist()
-            found = ended(context, audit, url, f"{folder}/{len(runs)}.db", waits)
+            outcome = ended(context, audit, url, f"{folder}/{len(runs)}.db", waits)
             counted = {name: count - before[name] for name, count in bill(url).items()}
-            same = found["intervals"] == whole["intervals"]
-            runs.append({**counted, **found, "same": same})
+            same = outcome["intervals"] == whole["intervals"]
+            runs.append({**counted, **outcome, "same": same})
     return runs
 
 
 def bill(url: str) -> dict[str, int]:
-    """What the endpoint counted."""
+    """Return the endpoint's counts by name."""
     with urllib.request.urlopen(url + STATISTICS, timeout=10) as reply:
-        found: dict[str, int] = json.load(reply)
-        return found
+        counts: dict[str, int] = json.load(reply)
+        return counts
 
 
 SUITES = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kills}

@@ -48,7 +48,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def read_split(folder: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images (n, 28, 28) and class numbers (n,) of the split `train` or `t10k` (test)."""
+    """Return images (n, 28, 28) and class numbers (n,) of the split "train" or "t10k" (test)."""
     images = read_idx(folder / f"{split}-images-idx3-ubyte.gz")
     garment = read_idx(folder / f"{split}-labels-idx1-ubyte.gz")
     if len(images) != len(garment):
@@ -57,7 +57,7 @@ def read_split(folder: Path, split: str) -> tuple[NDArray[np.uint8], NDArray[np.
 
 
 def choose(garment: NDArray[np.uint8], seed: int = SEED) -> NDArray[np.int32]:
-    """Positions of the chosen images, ascending, so that the garments stay mixed."""
+    """Return the chosen images' positions, ascending, so that the garments stay mixed."""
     rng = np.random.default_rng(seed)
     chosen = [
         rng.choice(np.flatnonzero(garment == number), size=COUNTS[name], replace=False)

@@ -1,7 +1,7 @@
-"""The models that experiments have held by workers: light, so that workers start soon.
+"""Small models that experiments run in worker processes, which therefore start fast.
 
-Each call is noted in the file that AVTT_HELD_CALLS names, before anything is computed: that is the
-bill, whatever became of the call.
+Each call is written to the file that AVTT_HELD_CALLS names, before anything is computed. So the
+file is the bill, also where a call is interrupted.
 """
 
 import os
@@ -16,11 +16,11 @@ from adaptive_vtt.utils.random_streams import generator
 
 CALLS = "AVTT_HELD_CALLS"
 SECONDS = 0.1
-"""What a call takes, asleep or of the processor."""
+"""Time of a call, asleep or on the processor."""
 
 
 class Held(ModelDefaults):
-    """Wrong on a fifth of its questions; a call costs 1, and sleeps or computes for a while."""
+    """Model with random answers whose calls cost 1, and sleep or compute for SECONDS."""
 
     most_cost = 1.0
     version = "1"
@@ -42,14 +42,14 @@ class Held(ModelDefaults):
 
 
 def note() -> None:
-    """Writes the call on the bill, where there is one."""
+    """Write the call to the bill, if there is one."""
     if (path := os.environ.get(CALLS)) is not None:
         with open(path, "a") as bill:
             bill.write(f"{os.getpid()}\n")
 
 
 def compute() -> None:
-    """Keeps one processor busy for ``SECONDS``."""
+    """Keep one processor busy for ``SECONDS``."""
     start, table = time.thread_time(), np.ones((64, 64))
     while time.thread_time() - start < SECONDS:
         table = table @ table / 64
@@ -66,7 +66,7 @@ _ORDINALS = ("first", "second", "third", "fourth")
 
 
 class Student(ModelDefaults):
-    """Chooses the wrong option in a fifth of its answers, and names none in a third of them."""
+    """Model that chooses the wrong option in a fifth of its answers, and names none in a third."""
 
     name = "student"
     answers = "one"
@@ -83,10 +83,10 @@ class Student(ModelDefaults):
         key = f"student/{prompt.sample_id}/{prompt.relation}/{prompt.severity}"
         errs, vague = generator(0, key).random(2) < (0.2, 0.33)
         place = (int(prompt.sample_id[1:]) + errs) % len(LOOKS)
-        said = (
-            f"Of those that you list it is the {_ORDINALS[place]} one." if vague else "ABCD"[place]
-        )
-        return Answer((said,), STUDENT_PRICE)
+        text = "ABCD"[place]
+        if vague:
+            text = f"Of those that you list it is the {_ORDINALS[place]} one."
+        return Answer((text,), STUDENT_PRICE)
 
 
 student = Student()

@@ -1,9 +1,9 @@
-"""Other kernels for the question GP, each beside the one that it has.
+"""Other kernels for the question GP, compared with its own.
 
-digits-severity, foreseen as in an audit (margins, follow-up images, self-taught nets): share of
-uniform sampling's variance that sampling by the predictions saves after n random answers, as in
-``digits``. Then ten concepts per call ("is it a 3?"), once as columns that share a factor and
-nothing else, once with one kernel over concepts of low rank.
+The first benchmark is digits-severity, predicted as in an audit from margins, follow-up images and
+self-taught nets. The table has the share of uniform sampling's variance that sampling by the
+predictions saves after n random answers, as in ``digits``. The second has ten concepts per call
+("is it a 3?"), as columns that only share a factor, or with one low-rank kernel over concepts.
 """
 
 import itertools
@@ -31,11 +31,11 @@ from .digits import TEST, Bench, explained, severity_bench
 from .self_taught import nets_of, pictures
 
 RANK = 2
-"""Of the kernel over concepts, beside what each concept has alone."""
+"""Rank of the kernel over concepts, besides its diagonal."""
 
 
 class Longer(UnitKernel):
-    """The kernel with further weights behind its own, ``more`` of them, each 1 at first."""
+    """The kernel with ``more`` further weights after its own, each 1 at first."""
 
     more: ClassVar[int]
 
@@ -48,13 +48,13 @@ class Longer(UnitKernel):
         return value if torch.is_grad_enabled() else value.detach()
 
     def further(self) -> Tensor:
-        """(more,): the further weights."""
+        """Return the further weights, (more,)."""
         values = self.raw[len(LOSSES) :].exp()
         return values if torch.is_grad_enabled() else values.detach()
 
 
 class Relevance(Longer):
-    """A scale of its own for each component of follow-up images (ARD)."""
+    """Kernel with a separate scale for each component of follow-up images (ARD)."""
 
     more = FOLLOW_UP_WIDTH
 
@@ -66,7 +66,7 @@ class Relevance(Longer):
 
 
 class Severities(Longer):
-    """Within a relation an RBF of severity, its lengthscale the relation's own, for the line."""
+    """Kernel with an RBF of severity in place of the line, with a lengthscale per relation."""
 
     more = 10
 
@@ -80,8 +80,8 @@ class Severities(Longer):
         return Tables(cells - line + (near + near.mT) / 2, alike, image)
 
 
-class Given:
-    """Features (N V, e) of follow-ups, by number."""
+class FeatureTable:
+    """Features (N V, e) of follow-ups, looked up by number."""
 
     def __init__(self, table: Floats, variants: int) -> None:
         self._table, self._variants = torch.from_numpy(table), variants
@@ -91,49 +91,49 @@ class Given:
         return self._table[sample * self._variants + variant]
 
 
-def said_by_nets(bench: Bench) -> tuple[Floats, Floats]:
-    """P of ten digits by nets taught with the sources: of follow-ups (N V, 10), sources (N, 10)."""
+def probabilities_by_nets(bench: Bench) -> tuple[Floats, Floats]:
+    """Return P of ten digits by nets trained on the sources: (N V, 10) of follow-ups, (N, 10)."""
     nets = nets_of(bench, bench.digits)
     count, variants, _ = bench.shown.shape
-    each = np.arange(count)
+    sample = np.arange(count)
     follow_ups = pictures(bench.shown.reshape(-1, 64))
     return (
-        nets.predict(follow_ups, np.repeat(each, variants)),
-        nets.predict(pictures(bench.images), each),
+        nets.predict(follow_ups, np.repeat(sample, variants)),
+        nets.predict(pictures(bench.images), sample),
     )
 
 
 def last_layer(probable: Floats) -> Floats:
-    """What nets say as features, with a root mean square of 1 in all."""
+    """Return logits of the nets' probabilities as features with a root mean square of 1."""
     logits = logit(probable.clip(1e-3, 1 - 1e-3))
     logits = logits - logits.mean(axis=0)
     return np.asarray(logits / np.sqrt((logits**2).sum(axis=1).mean()))
 
 
 Row = tuple[str, int, float]
-"""What was tried, answers, and the share that is explained."""
+"""Name of the kernel, number of answers, and the share explained."""
 
 
 def one_concept(counts: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Kernels and inputs, each after so many answers of each seed."""
+    """Score kernels and inputs after each of ``counts`` answers, for each seed."""
     bench = severity_bench()
-    said, of_sources = said_by_nets(bench)
+    probable, of_sources = probabilities_by_nets(bench)
     count, variants = bench.losses.shape
     sample, variant = np.divmod(np.arange(count * variants), variants)
-    right = said[np.arange(len(said)), bench.digits.astype(int)[sample]]
+    right = probable[np.arange(len(probable)), bench.digits.astype(int)[sample]]
     bench = replace(bench, proxies=1 - right.reshape(count, variants, 1))
     usual = {**bench.inputs(), "proxies": bench.proxy_losses}
     looks = usual["follow_ups"](torch.from_numpy(sample), torch.from_numpy(variant)).numpy()
-    layer = last_layer(said)
+    layer = last_layer(probable)
     both = np.concatenate([looks, layer], axis=1) / np.sqrt(2)
     sources = torch.from_numpy(np.concatenate([bench.features, last_layer(of_sources)], axis=1))
     ways: Mapping[str, tuple[type[UnitKernel], dict[str, Any]]] = {
         "as it is": (UnitKernel, {}),
         "last layer of nets for looks": (
             UnitKernel,
-            {"follow_ups": Given(layer, variants)},
+            {"follow_ups": FeatureTable(layer, variants)},
         ),
-        "looks and last layer": (UnitKernel, {"follow_ups": Given(both, variants)}),
+        "looks and last layer": (UnitKernel, {"follow_ups": FeatureTable(both, variants)}),
         "last layer of sources, too": (UnitKernel, {"features": lambda samples: sources[samples]}),
         "a scale per component (ARD)": (Relevance, {}),
         "severity by an RBF per relation": (Severities, {}),
@@ -151,7 +151,7 @@ def one_concept(counts: Sequence[int], seeds: int) -> Iterator[Row]:
 
 
 def _dealt(bench: Bench, count: int, seed: int) -> tuple[Losses, Losses]:
-    """``count`` random questions, judged, and TEST others."""
+    """Return ``count`` random questions with losses, and TEST others."""
     order = torch.from_numpy(generator(seed, "digits").permutation(bench.losses.size))
     return bench.judged(order[:count]), bench.judged(order[count : count + TEST])
 
@@ -161,22 +161,22 @@ def _dealt(bench: Bench, count: int, seed: int) -> tuple[Losses, Losses]:
 
 @torch.no_grad()
 def ten_concepts(counts: Sequence[int], seeds: int) -> Iterator[Row]:
-    """Columns alone, and with a kernel over concepts, after so many calls of each seed."""
+    """Score columns, and a kernel over concepts, after each of ``counts`` calls, for each seed."""
     bench = severity_bench()
     for n, seed in itertools.product(counts, range(seeds)):
         order = generator(seed, "digits").permutation(bench.losses.size)
         gp = QuestionGP(bench.relation, bench.severity, 10, shared=True, **bench.inputs())
         gp.observe(_of_all(bench, order[:n]))
         unseen = _of_all(bench, order[n : n + TEST // 10])
-        asked = gp.prepare(unseen)
-        found = {"alone": gp._shift(asked), "kernel": _shared_shift(gp, asked)}
-        for name, shift in found.items():
-            mean, _ = gp.coordinate.losses(gp._judged_of(asked), shift)
+        queries = gp.prepare(unseen)
+        shifts = {"alone": gp._shift(queries), "kernel": _shared_shift(gp, queries)}
+        for name, shift in shifts.items():
+            mean, _ = gp.coordinate.losses(gp._judged_of(queries), shift)
             yield f"ten concepts, {name}", n, explained(unseen.loss, mean)
 
 
 def _of_all(bench: Bench, questions: Any) -> Losses:
-    """Every "is it d?" of these (k,), with its loss: (10 k,)."""
+    """Return the ten questions "is it d?" of each of ``questions`` (k,), with losses: (10 k,)."""
     sample, variant = np.divmod(np.repeat(questions, 10), bench.losses.shape[1])
     concept = np.tile(np.arange(10), len(questions))
     truth = (bench.digits[sample] == concept).astype(int)
@@ -186,9 +186,11 @@ def _of_all(bench: Bench, questions: Any) -> Losses:
 
 
 @torch.no_grad()
-def _shared_shift(gp: QuestionGP, asked: Any) -> Tensor:
-    """(m,): what is predicted where concepts c and d share B[c, d], the correlation of their
-    residuals cut to RANK, a half of it at most, beside 1 for the same concept."""
+def _shared_shift(gp: QuestionGP, queries: Any) -> Tensor:
+    """Return the posterior mean (m,) where the kernel is multiplied by B over concepts.
+
+    B is the mean of the identity and the correlation of the concepts' residuals, cut to RANK.
+    """
     units, judged = gp._units, _joined(gp._parts)[1]
     assert units is not None
     residual, _ = gp._chosen.residuals(judged, 0, len(units))
@@ -200,16 +202,16 @@ def _shared_shift(gp: QuestionGP, asked: Any) -> Tensor:
     whole = torch.kron(shared, gp.kernel.between(units, units))
     whole.diagonal().add_(gp.kernel.noise)
     alpha = torch.linalg.solve(whole, residual.mT.reshape(-1)).reshape(10, -1)
-    cross = gp.kernel.between(asked.units, units)
-    return ((shared @ alpha)[asked.concept] * cross).sum(1)
+    cross = gp.kernel.between(queries.units, units)
+    return ((shared @ alpha)[queries.concept] * cross).sum(1)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     quick = {"answers": [100], "seeds": 1}
     chosen = options(__doc__, arguments, quick=quick, answers=[100, 200, 400, 800], seeds=5)
     counts, seeds = chosen.answers, chosen.seeds
-    found = [*one_concept(counts, seeds), *ten_concepts(counts[:2], seeds)]
-    runs = pd.DataFrame(found, columns=["kernel", "answers", "explained"])
+    rows = [*one_concept(counts, seeds), *ten_concepts(counts[:2], seeds)]
+    runs = pd.DataFrame(rows, columns=["kernel", "answers", "explained"])
     table = runs.pivot_table("explained", "kernel", "answers", sort=False).round(3)
     save_table(table, chosen.out / "kernels.csv", index=True)
 

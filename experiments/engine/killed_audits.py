@@ -1,4 +1,4 @@
-"""Audits in processes of their own that are killed at random moments and resumed to their end."""
+"""Audits in separate processes that are killed at random moments and resumed to their end."""
 
 import json
 import os
@@ -18,24 +18,33 @@ from adaptive_vtt.utils.files import write_text
 from ..program import Row
 
 
-def run_and_end(audit: Audit, journal: str, tell: Callable[[Result], Row]) -> NoReturn:
-    """Runs an audit, goes on with it where ``journal`` holds one, and ends the process; what it
-    came to, with what ``tell`` makes of its result, is left beside the journal."""
+def run_and_end(audit: Audit, journal: str, summarise: Callable[[Result], Row]) -> NoReturn:
+    """Run or resume an audit, write its outcome and ``summarise(result)``, and end the process.
+
+    The outcome is written to the path of the journal with ".json".
+    """
     with audit:
         Path(journal + ".begun").touch()
         result = audit.run()
         verify(audit.journal)
-        found = {"lost": audit.interrupted, "cost": result.cost, **tell(result)}
+        outcome = {"lost": audit.interrupted, "cost": result.cost, **summarise(result)}
     audit.model.close()
-    write_text(Path(journal + ".json"), json.dumps(found))
+    write_text(Path(journal + ".json"), json.dumps(outcome))
     os._exit(0)
 
 
 def ended(
     context: Any, audit: Callable[[str, str], None], url: str, path: str, waits: list[float]
 ) -> Row:
-    """What ``audit``, which calls ``run_and_end``, came to: killed ``waits`` seconds after it began
-    to ask, each time, then left to end."""
+    """Run ``audit`` once per wait, then to its end; return its outcome and the number of kills.
+
+    Args:
+        context: Context of multiprocessing that starts processes.
+        audit: Function of ``url`` and ``path`` that calls ``run_and_end``.
+        url: The endpoint's address.
+        path: Path of the journal.
+        waits: Seconds from the first call of each run to its kill.
+    """
     count = 0
     for wait in waits:
         process: Process = context.Process(target=audit, args=(url, path))
@@ -57,7 +66,7 @@ def ended(
 
 @contextmanager
 def served(serve: Callable[..., None], *arguments: Any) -> Iterator[str]:
-    """The address of ``serve(pipe, *arguments)`` in a process of its own; it sends its port."""
+    """Yield the address of ``serve(pipe, *arguments)``, which sends its port from its process."""
     here, there = get_context("spawn").Pipe()
     process = get_context("spawn").Process(target=serve, args=(there, *arguments), daemon=True)
     process.start()

@@ -1,7 +1,7 @@
-"""Other packages on the same questions: errors of their estimates, coverage of their intervals.
+"""Errors of the estimates and coverage of the intervals of other packages on the same questions.
 
-Every repeat audits 200 of digits-proxy's 250 images, 1,600 questions, drawn at random; all
-methods of a repeat face the same ones. What is estimated is their mean loss.
+Every repeat audits 200 random images of digits-proxy's 250, with 1,600 questions. All methods of a
+repeat have the same questions, and estimate their mean loss.
 
 ours            certified intervals; three cheaper models' expected losses as features
 uniform         the same certificate on uniform questions without predictions
@@ -10,9 +10,9 @@ proeval         ProEval's BQPriorSampler (pip install proeval==0.1.1, and reques
                 quadrature on the same three models, its estimate +- 1.96 integral_std
 botorch ...     SingleTaskGP, argmax of an acquisition function, raw mean +- 1.96 sd / sqrt(n)
 betting, ville  our sequence and ville.BettingCS (pip install ville) on the same stream of
-                uniform questions, drawn with replacement: a cross-check of the former
+                uniform questions, drawn with replacement, as a check of our sequence
 
-Peers are optional: where one is missing, its row says so.
+Other packages are optional. The row of a missing one says so.
 """
 
 import warnings
@@ -61,19 +61,19 @@ CANDIDATES = 256
 
 @dataclass(frozen=True)
 class Track:
-    """Estimate and 95 % interval after each of MAX questions, less the truth; NaN: none yet."""
+    """Estimate and 95 % interval after each of MAX questions, minus the truth; NaN: none yet."""
 
     estimate: Floats
     lower: Floats
     upper: Floats
 
     def covered(self) -> npt.NDArray[np.bool_]:
-        """Whether each interval held the truth."""
+        """Return whether each interval held the truth."""
         return np.asarray((self.lower <= 1e-9) & (self.upper >= -1e-9))
 
 
 def pool(seed: int) -> Bench:
-    """The questions of a repeat."""
+    """Return the questions of a repeat."""
     bench = proxy_bench()
     rng = np.random.default_rng([seed, 91])
     kept = np.sort(rng.permutation(len(bench.losses))[:IMAGES])
@@ -89,7 +89,7 @@ def pool(seed: int) -> Bench:
 
 
 def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
-    """Our audit; or uniform questions, no predictions."""
+    """Run our audit, or where it is not ``adaptive`` one on uniform questions, unpredicted."""
     losses = bench.losses.ravel()
     rows: list[tuple[float, float, float]] = []
     features = torch.from_numpy(bench.features)
@@ -119,24 +119,24 @@ def certified(bench: Bench, seed: int, *, adaptive: bool) -> Track:
 
 
 def normal(bench: Bench, seed: int) -> Track:
-    """The textbook interval, at every n; right at any one n that was chosen beforehand."""
+    """Compute the normal interval at every n, which is valid only at an n chosen beforehand."""
     order = np.random.default_rng([seed, 92]).permutation(bench.losses.size)[:MAX]
     return _track(_normal_rows(bench.losses.ravel()[order]), bench)
 
 
 def proeval(bench: Bench, seed: int) -> Track:
-    """ProEval's plan from the cheaper models' scores, then its posterior after every answer."""
+    """Run ProEval's plan from the cheaper models' scores, and its posterior after each answer."""
     sampler = import_module("proeval.sampler").BQPriorSampler(noise_variance=NOISE)
     losses = bench.losses.ravel()
     plan = sampler.plan(bench.proxies.reshape(losses.size, -1), MAX, seed=seed)
-    found = plan.estimate(losses[list(plan.indices)])
-    half = Z * found.integral_std
-    rows = np.stack([found.estimates, found.estimates - half, found.estimates + half], axis=1)
+    result = plan.estimate(losses[list(plan.indices)])
+    half = Z * result.integral_std
+    rows = np.stack([result.estimates, result.estimates - half, result.estimates + half], axis=1)
     return _track(rows, bench)
 
 
 def botorch(bench: Bench, seed: int, *, acquisition: str) -> Track:
-    """Asks where the acquisition function is largest, and takes the plain mean."""
+    """Ask where the acquisition function is largest, and estimate by the plain mean."""
     from botorch.optim import optimize_acqf_discrete
 
     losses, inputs = bench.losses.ravel(), _inputs(bench)
@@ -159,7 +159,7 @@ def botorch(bench: Bench, seed: int, *, acquisition: str) -> Track:
 
 
 def _inputs(bench: Bench) -> Any:
-    """(n, d) in the unit cube: image features, proxies, and which perturbation."""
+    """Return image features, proxies and the perturbation one-hot, (n, d) in the unit cube."""
     samples, variants = bench.losses.shape
     parts = [
         np.repeat(bench.features, variants, axis=0),
@@ -191,7 +191,7 @@ def _acquisition(model: Any, name: str) -> Any:
 
 
 def betting(bench: Bench, seed: int) -> Track:
-    """Our sequence on a stream with replacement, nothing predicted."""
+    """Run our sequence on a stream with replacement, without predictions."""
     sequences = Sequences(np.array([HALF_WIDTH]), np.array([0.05]))
     zero, one, rows = np.zeros(1), np.ones(1), []
     for loss in _stream(bench, seed):
@@ -203,9 +203,9 @@ def betting(bench: Bench, seed: int) -> Track:
 
 
 def ville(bench: Bench, seed: int) -> Track:
-    """ville's betting sequence on the same stream."""
-    found = import_module("ville").BettingCS(alpha=0.05).fit(_stream(bench, seed))
-    return _track(np.stack([found.estimate_, found.lower_, found.upper_], axis=1), bench)
+    """Run ville's betting sequence on the same stream."""
+    fitted = import_module("ville").BettingCS(alpha=0.05).fit(_stream(bench, seed))
+    return _track(np.stack([fitted.estimate_, fitted.lower_, fitted.upper_], axis=1), bench)
 
 
 def _stream(bench: Bench, seed: int) -> Floats:
@@ -214,7 +214,7 @@ def _stream(bench: Bench, seed: int) -> Floats:
 
 
 def _normal_rows(losses: Floats) -> Floats:
-    """(n, 3): mean and normal interval after every loss; no interval from one."""
+    """Return mean and normal interval after every loss, (n, 3); the first has no interval."""
     count = np.arange(1, len(losses) + 1)
     mean = np.cumsum(losses) / count
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,7 +243,7 @@ METHODS: dict[str, Callable[[Bench, int], Track]] = {
 
 
 def run(job: tuple[str, int]) -> Track | str:
-    """One method in one repeat; a sentence where its package is missing."""
+    """Run one method in one repeat; return a sentence if its package is missing."""
     warnings.simplefilter("ignore")  # botorch's advice about scaling inputs and 0/1 outcomes
     method, seed = job
     try:
@@ -253,29 +253,29 @@ def run(job: tuple[str, int]) -> Track | str:
 
 
 def run_all(repeats: int, workers: int = 2) -> dict[str, list[Track] | str]:
-    """Every method's tracks, or why there are none."""
+    """Return every method's tracks, or a sentence on why there are none."""
     jobs = [(method, seed) for method in METHODS for seed in range(repeats)]
-    found = in_processes(run, jobs, workers)
+    results = in_processes(run, jobs, workers)
     tracks: dict[str, list[Track] | str] = {}
     for place, method in enumerate(METHODS):
-        mine = found[place * repeats : (place + 1) * repeats]
-        missing = [entry for entry in mine if isinstance(entry, str)]
-        tracks[method] = missing[0] if missing else [t for t in mine if isinstance(t, Track)]
+        outcomes = results[place * repeats : (place + 1) * repeats]
+        missing = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        tracks[method] = missing[0] if missing else [t for t in outcomes if isinstance(t, Track)]
     return tracks
 
 
 def table(tracks: dict[str, list[Track] | str]) -> pd.DataFrame:
-    """One row per method and number of questions.
+    """Return one row per method and number of questions.
 
-    ``always``: share of repeats whose interval held the truth after every question from the
+    "always" is the share of repeats whose interval held the truth after every question from the
     first mark to this one.
     """
     rows: list[Row] = []
-    for method, mine in tracks.items():
-        if isinstance(mine, str):
-            rows.append({"method": method, "note": mine})
+    for method, of_method in tracks.items():
+        if isinstance(of_method, str):
+            rows.append({"method": method, "note": of_method})
             continue
-        rows += [{"method": method, **_figures(mine, mark), "note": ""} for mark in MARKS]
+        rows += [{"method": method, **_figures(of_method, mark), "note": ""} for mark in MARKS]
     return pd.DataFrame(rows)
 
 
@@ -294,7 +294,7 @@ def _figures(tracks: Sequence[Track], mark: int) -> Row:
 
 
 def wide(frame: pd.DataFrame, figure: str, digits: int) -> pd.DataFrame:
-    """Methods down, questions across, one figure; notes where there is none."""
+    """Return one figure, methods by questions, with notes where there is none."""
     missing = frame["note"] != ""
     cells = frame[figure].map(f"{{:.{digits}f}}".format).mask(missing, frame["note"])
     marks = frame["questions"].fillna(MARKS[0]).map("n = {:.0f}".format)
@@ -304,7 +304,7 @@ def wide(frame: pd.DataFrame, figure: str, digits: int) -> pd.DataFrame:
 
 
 def page(frame: pd.DataFrame, repeats: int) -> go.Figure:
-    """RMSE and coverage over questions, one line per method."""
+    """Draw RMSE and coverage over questions, one line per method."""
     known = frame[frame["note"] == ""]
     long = known.melt(["method", "questions"], ["RMSE", "covered"], "figure", "value")
     lines = {"x": "questions", "y": "value", "color": "method", "line_dash": "method"}

@@ -1,4 +1,4 @@
-"""A dataset of any size that costs no memory, for trials of scale."""
+"""A dataset of any size that takes no memory, for experiments about large audits."""
 
 import hashlib
 
@@ -11,8 +11,13 @@ from adaptive_vtt.types import Indices, Sample, Truths
 
 
 class TiledDataset(DatasetDefaults):
-    """A table of truths repeated until there are ``samples`` of them: 10^9 are as quick to make as
-    10. It has no images."""
+    """Dataset without images that repeats a table of truths.
+
+    Args:
+        truths: (n, C) truths of the table: 0, 1, or -1 for unknown.
+        samples: Number of samples; 10^9 take no longer to make than 10.
+        name: Name of the dataset.
+    """
 
     has_images = False
 

@@ -1,9 +1,9 @@
-"""Train the shipped FashionCNN on the 60,000 training images and write its model card.
+"""Train the bundled FashionCNN on the 60,000 training images and write its model card.
 
 Run: python -m adaptive_vtt.experiments.engine.train_fashion_cnn --data FOLDER_OF_IDX_GZ_FILES
 
-The test images take no part in training nor in any choice: the number of epochs is fixed
-beforehand, and the last epoch's weights are the ones shipped.
+Test images are used neither in training nor in any choice. The number of epochs is fixed
+beforehand, and the weights of the last epoch are kept.
 """
 
 import time
@@ -34,7 +34,7 @@ SIZE_LIMIT = 1_000_000  # bytes: the weights travel inside the package
 
 
 def masked_bce(logits: Tensor, answers: Tensor) -> Tensor:
-    """Mean cross-entropy over the known answers; both (n, 14), an unknown answer is NaN."""
+    """Return the mean cross-entropy of known answers; both are (n, 14), and NaN is unknown."""
     known = ~torch.isnan(answers)
     return nn.functional.binary_cross_entropy_with_logits(logits[known], answers[known])
 
@@ -42,8 +42,8 @@ def masked_bce(logits: Tensor, answers: Tensor) -> Tensor:
 def augment(images: Tensor, rng: torch.Generator) -> Tensor:
     """Shift each of the images (n, 1, 28, 28) by up to 2 pixels and mirror half of them.
 
-    Nothing the audit tests (noise, blur, brightness, contrast, rotation) is trained against:
-    the audit should have something to find.
+    Training has no noise, blur, brightness, contrast or rotation, which the audit tests. So the
+    audit has failures to find.
     """
     n = len(images)
     side = images.shape[-1]
@@ -58,7 +58,7 @@ def augment(images: Tensor, rng: torch.Generator) -> Tensor:
 def train(
     images: NDArray[np.uint8], answers: NDArray[np.float32], epochs: int, seed: int
 ) -> FashionCNN:
-    """Train on images (n, 28, 28) and answers (n, 14) in {0, 1, NaN}; returns the last epoch."""
+    """Train on images (n, 28, 28), answers (n, 14) in {0, 1, NaN}. Return the last epoch's net."""
     torch.manual_seed(seed)
     rng = torch.Generator().manual_seed(seed)
     pixels = torch.from_numpy(images.astype(np.float32) / 255)[:, None]
@@ -87,18 +87,22 @@ def train(
 
 
 def garment_accuracy(p_yes: NDArray[np.float64], garment: NDArray[np.uint8]) -> float:
-    """Fraction of images whose likeliest garment, of the ten, is the right one."""
+    """Return the fraction of images whose likeliest garment, of the ten, is the true one."""
     return float((p_yes[:, : len(GARMENTS)].argmax(axis=1) == garment).mean())
 
 
 def unsure_fraction(p_yes: NDArray[np.float64]) -> float:
-    """Fraction of all answers with P(yes) between 0.02 and 0.98."""
+    """Return the fraction of all answers with P(yes) between 0.02 and 0.98."""
     return float(((p_yes > 0.02) & (p_yes < 0.98)).mean())
 
 
 def score_table(p_yes: NDArray[np.float64], answers: NDArray[np.float32]) -> str:
-    """Markdown table of clean performance, one row for each concept, unknown answers left out; the
-    model says yes from 0.5 on. ``p_yes`` (n, 14), ``answers`` (n, 14) in {0, 1, NaN}."""
+    """Return a Markdown table of performance on original images, one row per concept.
+
+    Args:
+        p_yes: (n, 14) P(yes); the model says yes from 0.5 on.
+        answers: (n, 14) true answers in {0, 1, NaN}; unknown ones (NaN) are left out.
+    """
     says_yes, positive, negative = p_yes >= 0.5, answers == 1, answers == 0
     sensitivity = (says_yes & positive).sum(axis=0) / positive.sum(axis=0)
     specificity = (~says_yes & negative).sum(axis=0) / negative.sum(axis=0)
@@ -119,7 +123,7 @@ def score_table(p_yes: NDArray[np.float64], answers: NDArray[np.float32]) -> str
 
 
 def model_card(model: FashionCNN, test_accuracy: float, epochs: int, seed: int) -> str:
-    """The card's text; the scores are of `model` on the bundled long-tailed images."""
+    """Return the card's text; scores are those of ``model`` on the bundled long-tailed images."""
     images, garment, _ = load_arrays()
     p_yes = predict_with(model, list(images))
     parameters = sum(parameter.numel() for parameter in model.parameters())

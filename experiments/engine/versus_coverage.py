@@ -1,11 +1,11 @@
-"""How often a comparison errs, at every moment: simulated pools that are cheap to ask.
+"""Error rate of comparisons over all moments of a run, on simulated pools that take little time.
 
-Every run has a pool of its own, 2,000 questions (250 samples under 8 changes). Model A loses each
-with a chance of its own, about 30 % of them; model B loses others on a tenth of the pool. A run
-asks HORIZON questions, and errs where an interval of any target ever excludes its true difference,
-or a claim is decided wrongly: with a chance of 5 % at most. Predictions are a table instead of
-question GPs, which would take most of the time; whatever is fixed by the past may predict. The
-candidates and the proposal are drawn here, as the engine draws them; all else is the ``Certifier``.
+Every run has its own pool of 2,000 questions (250 samples under 8 changes). Model A fails each with
+its own probability, about 30 % in all. Model B's loss differs on a tenth of the pool. A run asks
+HORIZON questions. It errs if an interval of any target ever excludes its true difference, or if a
+claim is decided wrongly, and the probability of that is at most 5 %. Predictions are a table in
+place of question GPs, which would take most of the time; any predictions fixed by the past are
+valid. Candidates and proposals are drawn here, as in the engine. The rest is the ``Certifier``.
 
     python -m adaptive_vtt.experiments.engine.versus --only coverage [--seeds 300] [--workers 2]
 """
@@ -40,11 +40,11 @@ HORIZON = 200
 CANDIDATES = 128
 ALPHA = 0.05
 ALLOWED = 1e-3
-"""Chance of more errors than a table allows, were each run's exactly ALPHA."""
+"""Probability of more errors than the table allows, if each run erred with probability ALPHA."""
 TURNS = 40
-"""Questions for which an adversary tells the truth, before it says the opposite for as many."""
+"""Questions in a row for which adversarial predictions are the truth, and then the opposite."""
 NOISE = 0.1
-"""Standard deviation of what is added to predictions."""
+"""Standard deviation of the noise of predictions."""
 ROUNDING = 1e-9
 
 
@@ -52,10 +52,16 @@ ROUNDING = 1e-9
 class Setting:
     """One kind of comparison.
 
-    ``way``: "live" (both models are asked), "known" (A's losses are known) or "condition" (half of
-    them). ``adversary``: predictions are the truth and its opposite in turns. ``apart``: share of
-    questions that the models lose differently; ``even``: as many of them either way, within every
-    relation. ``batch``: questions drawn before their answers are known. ``claim``: ``at_least``.
+    Attributes:
+        name: Its name in the table.
+        way: "live" (both models are asked), "known" (A's losses are known) or "condition" (half of
+            them are).
+        adversary: Whether predictions are the truth and its opposite in turns.
+        apart: Share of questions on which the models' losses differ.
+        even: Whether each model is better on as many of these, within every relation.
+        targets: Names of the targets.
+        batch: Questions drawn before their answers are known.
+        claim: The comparison's ``at_least``.
     """
 
     name: str
@@ -83,9 +89,10 @@ SETTINGS = (
 
 
 class Comparing:
-    """One run: its pool, what is known of it, and the certifier that learns of it.
+    """One run, with its pool, its predictions and the certifier that learns the losses.
 
-    ``deltas`` (K,): the true differences.
+    Attributes:
+        deltas: (K,) the true differences.
     """
 
     def __init__(self, setting: Setting, seed: int, alpha: float = ALPHA) -> None:
@@ -94,8 +101,8 @@ class Comparing:
         a = (self.rng.random(SHAPE) < chance).astype(float)
         b = np.abs(a - self._apart(a))
         known = {"live": 0.0, "condition": 0.5, "known": 1.0}[setting.way]
-        told = self.rng.random(SHAPE) < known
-        f_a = np.where(told, a, chance)
+        a_known = self.rng.random(SHAPE) < known
+        f_a = np.where(a_known, a, chance)
         f_b = f_a + setting.apart * (1 - 2 * f_a) + self.rng.normal(0, NOISE, SHAPE)
         space = _space()
         self.space, self.targets = space, named_targets(space, setting.targets)
@@ -109,7 +116,7 @@ class Comparing:
             compare = Comparison(at_least=setting.claim)
             self.losses, self.expected = (1 + a - b) / 2, np.clip((1 + f_a - f_b) / 2, 0, 1)
             self.variance = np.full(SHAPE, max(setting.apart, 0.01) / 4)
-            self.price = 1 - told / 2
+            self.price = 1 - a_known / 2
         self.compare = compare
         bets = replace(BETS, cell=FINE_CELL)
         rules = Rules(MAX_AIM, alpha, bets=bets, compare=compare)
@@ -117,7 +124,7 @@ class Comparing:
         self.unseen = space.nth(np.arange(space.size))
 
     def errs(self, horizon: int = HORIZON) -> bool:
-        """Whether anything certified is ever wrong."""
+        """Run ``horizon`` questions and return whether anything certified is ever wrong."""
         for _ in range(0, horizon, self.setting.batch):
             for question, bet in [self._draw() for _ in range(self.setting.batch)]:
                 lost = self.losses.flat[[question]]
@@ -128,8 +135,11 @@ class Comparing:
         return False
 
     def _draw(self) -> tuple[int, Bet]:
-        """A question, and what its draw fixes: from a uniform subset of what is unseen, by need,
-        as the strategy ``certify`` draws."""
+        """Draw a question and return it with its bet.
+
+        It is drawn by need from a uniform subset of the unseen questions, as by the strategy
+        ``certify``.
+        """
         places = self.rng.choice(len(self.unseen), CANDIDATES, replace=False)
         questions = self.unseen[places]
         f = self._predicted().flat[questions]
@@ -157,24 +167,24 @@ class Comparing:
         if claims is None or self.setting.claim is None:
             return bool(outside.any())
         met = self.deltas >= self.setting.claim - ROUNDING
-        told = self.compare.claimed(claims)
-        return any(t == (FAILS if m else HOLDS) for t, m in zip(told, met, strict=True))
+        wrong = np.where(met, FAILS, HOLDS)
+        return bool((np.array(self.compare.claimed(claims)) == wrong).any())
 
     def _apart(self, a: Floats) -> Floats:
-        """(S, V): 1 where model B's loss is the opposite of model A's."""
+        """Return (S, V), 1 where model B's loss is the opposite of model A's."""
         if not self.setting.even:
             return (self.rng.random(SHAPE) < self.setting.apart).astype(float)
-        other = np.zeros(a.size)
-        relation = np.arange(a.size) % SHAPE[1] // SEVERITIES
-        for here in range(RELATIONS):
+        differs = np.zeros(a.size)
+        relations = np.arange(a.size) % SHAPE[1] // SEVERITIES
+        count = round(self.setting.apart * SAMPLES * SEVERITIES / 2)
+        for relation in range(RELATIONS):
             for loss in (0, 1):
-                mine = np.flatnonzero((relation == here) & (a.ravel() == loss))
-                some = round(self.setting.apart * SAMPLES * SEVERITIES / 2)
-                other[self.rng.choice(mine, some, replace=False)] = 1
-        return other.reshape(SHAPE)
+                questions = np.flatnonzero((relations == relation) & (a.ravel() == loss))
+                differs[self.rng.choice(questions, count, replace=False)] = 1
+        return differs.reshape(SHAPE)
 
     def _means(self, values: Floats) -> Floats:
-        """(K,): the mean of values (S, V) over every target."""
+        """Return the mean of values (S, V) over every target, (K,)."""
         everything = self.space.nth(np.arange(self.space.size))
         return means(self.space, self.targets, everything, values.flat[everything])
 
@@ -188,18 +198,18 @@ def _space() -> QuestionSpace:
 
 
 def run(job: tuple[Setting, int]) -> bool:
-    """Whether a run, of a setting and a seed, errs."""
+    """Return whether the run of a setting and a seed errs."""
     return Comparing(*job).errs()
 
 
 def allowed(runs: int, alpha: float = ALPHA) -> int:
-    """Errors that so many runs exceed with a chance of ALLOWED, each erring with ``alpha``."""
+    """Return the errors that ``runs`` exceed with probability ALLOWED, if each errs by alpha."""
     return int(binom.isf(ALLOWED, runs, alpha))
 
 
 def table(seeds: int, workers: int, executor: str = "processes") -> pd.DataFrame:
-    """One row per setting: runs, and how many of them erred, at any moment."""
+    """Return one row per setting with the number of runs, and of those that ever erred."""
     jobs = [(setting, seed) for setting in SETTINGS for seed in range(seeds)]
     erred = np.reshape(in_processes(run, jobs, workers, executor), (-1, seeds)).sum(axis=1)
-    found: Row = {"comparison": [setting.name for setting in SETTINGS], "runs": seeds}
-    return pd.DataFrame({**found, "erred": erred, "at most, with .999": allowed(seeds)})
+    columns: Row = {"comparison": [setting.name for setting in SETTINGS], "runs": seeds}
+    return pd.DataFrame({**columns, "erred": erred, "at most, with .999": allowed(seeds)})

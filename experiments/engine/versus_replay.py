@@ -1,12 +1,11 @@
-"""Model B asked what an earlier audit of model A drew: calls of B until the difference is decided.
+"""Calls of model B until its difference from A is decided, on the questions of A's earlier audit.
 
-The models of ``experiments.engine.versus``. A's audit asks 400 questions, by a key of its own; B is
-then asked them in their order, for one call each, and what is not decided by then goes on with
-both.
-"covered" counts runs in which the interval held the truth at every moment.
+The models are those of ``experiments.engine.versus``. A's audit asks 400 questions by its own key.
+B is then asked the same in their order, for one call each. A run that is not decided by then goes
+on with both models. "covered" counts runs in which the interval held the truth at every moment.
 
-``--only room``: what the first 400 questions tell of y = (1 + L_A - L_B) / 2 where they are A's,
-where both models are asked by proposals of their own, and where they are drawn uniformly.
+``--only room`` compares the interval of y = (1 + L_A - L_B) / 2 after 400 questions that were drawn
+by A's audit, by proposals for both models, or uniformly.
 """
 
 from collections.abc import Sequence
@@ -31,22 +30,22 @@ MAX = 16_000
 
 
 class Drawn:
-    """Draws of an audit without a journal, as ``engine.proposals.Replay`` gives those of one."""
+    """Draws of an audit without a journal, with the interface of ``engine.proposals.Replay``."""
 
     def __init__(self, draws: Sequence[Draw], rows: Sequence[DrawRow]) -> None:
         self._proposals, self._rows = [draw.proposal for draw in draws], rows
 
     def at(self, number: int) -> DrawRow | None:
-        """The draw of this number."""
+        """Return the draw of this number, or None after the last."""
         return self._rows[number] if number < len(self._rows) else None
 
     def proposal(self, number: int) -> Proposal:
-        """Its proposal."""
+        """Return the proposal of the draw of this number."""
         return self._proposals[number]
 
 
 def audited(seed: int) -> Drawn:
-    """A's audit."""
+    """Return the draws of A's audit."""
     half, draws, rows = Half(Task("apart", True, 0.0, seed), "a", None, ALPHA), [], []
     selector = half.selector
     for number in range(EARLIER):
@@ -62,7 +61,7 @@ def audited(seed: int) -> Drawn:
 
 
 def run(limit: float, seed: int) -> Row:
-    """Asks until the difference surely lies above ``limit``, or surely does not."""
+    """Ask until the interval of the difference lies above ``limit``, or below it."""
     a, b = benches()
     true = float(a.losses.mean() - b.losses.mean())
     compare = Comparison(margin=max(-limit, 0.0))
@@ -84,9 +83,15 @@ def run(limit: float, seed: int) -> Row:
 
 
 def stands(way: str, seed: int) -> Row:
-    """After EARLIER questions, drawn by A's proposals ("replay"), by proposals for the pair
-    ("pair") or uniformly: the half-width of y's mean, and over the second half of the draws the
-    variance of their corrections to it, and the room that bets leave them on either side of 1/2."""
+    """Return figures of y's mean after EARLIER questions.
+
+    They are its half-width, and over the second half of the draws the variance of their
+    corrections and half the range that bets leave them.
+
+    Args:
+        way: Who proposes the questions: "replay" (A's audit), "pair" (both models) or "uniform".
+        seed: Seed of the run.
+    """
     half = Half(Task("paired", True, 0.0, seed), "paired", Comparison(), ALPHA)
     selector, certifier = half.selector, half.selector.belief.certifying
     if way == "replay":
@@ -115,8 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"seeds": 1}, seeds=20, workers=2, only="calls")
     if chosen.only == "room":
         ways = ("replay", "pair", "uniform")
-        found = pd.DataFrame([stands(way, s) for s in range(chosen.seeds) for way in ways])
-        show(found.groupby("drawn by", sort=False).mean().round(4), index=True)
+        runs = pd.DataFrame([stands(way, s) for s in range(chosen.seeds) for way in ways])
+        show(runs.groupby("drawn by", sort=False).mean().round(4), index=True)
         return
     rows = [
         row
