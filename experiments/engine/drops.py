@@ -39,7 +39,7 @@ def audited(job: Job) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    quick = {"seeds": 1, "width": 0.5}
+    quick = {"seeds": 1, "width": 0.45}
     chosen = options(__doc__, arguments, quick=quick, seeds=3, width=0.1, workers=2)
     halves = {DROPS: chosen.width, "relations": chosen.width / 2}
     jobs = [*product(range(chosen.seeds), halves.items())]

@@ -1,13 +1,13 @@
-"""Figure 3 of Concept-centric VTT: what is known of two concepts after 100 questions.
+"""Figure 3 of Concept-centric VTT: the performance model of two concepts after 100 questions.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
-3.2. The OCT-like label set, the simulated classifier in place of the trained one (see
-label_sets.py for both), four strategies; a common concept (drusen) and a rare one
-(geographic atrophy). One run, as in the paper: another seed gives another picture.
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.2. It
+has the OCT-like label set and the simulated classifier in place of the trained one (see
+``label_sets`` for both), four strategies, a common concept (drusen) and a rare one (geographic
+atrophy). There is one run, as in the paper, and another seed gives another figure.
 
-Writes figure3.html, and figure3.csv: for every strategy and concept how many questions were
-asked of samples without it and with it, and the uncertainty u = u- + u+ left of the 4 there were
-at first.
+Writes figure3.html and figure3.csv. The table has, for every strategy and concept, the number of
+questions about samples without it and with it, and the uncertainty u = u- + u+, which is 4 at
+first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,17 +27,17 @@ from adaptive_vtt.types import Floats
 
 CONCEPTS = ("drusen", "geographic atrophy")
 QUARTERS = {"TN": 0.125, "FP": 0.375, "FN": 0.625, "TP": 0.875}
-"""The middle of each quarter of the answer coordinate a = (f + truth) / 2."""
+"""Middle of each quarter of the answer coordinate a = (f + truth) / 2."""
 
 
 def run(dataset: Dataset, answers: Floats, questions: int, seed: int) -> dict[str, Selector]:
-    """The state of each strategy after so many questions; all get the same answers (n, C)."""
+    """Return each strategy's selector after ``questions`` of the same answers (n, C)."""
     space = QuestionSpace(dataset)
     return {s: ask(space, s, answers, seed=seed, most=questions)[0] for s in COLOURS}
 
 
 def summary(states: Mapping[str, Selector]) -> pd.DataFrame:
-    """One row per strategy and concept."""
+    """Return one row per strategy and concept."""
     rows = []
     for strategy, state in states.items():
         asked = state.space.cell_counts - state.pool.remaining
@@ -58,7 +58,7 @@ def summary(states: Mapping[str, Selector]) -> pd.DataFrame:
 def draw(
     states: Mapping[str, Selector], concepts: Sequence[str], title: str, height: int = 1250
 ) -> go.Figure:
-    """Rows are strategies, columns concepts: mean, 95 % region and observed counts."""
+    """Draw mean, 95 % region and observed counts, strategies (rows) by concepts (columns)."""
 
     def traces(strategy: str, concept: str, legend: bool) -> Iterable[go.Scatter]:
         state = states[strategy]
@@ -76,10 +76,15 @@ def panels(
     title: str,
     height: int = 1250,
 ) -> go.Figure:
-    """A panel over the answer coordinate per strategy (rows) and concept (columns).
+    """Draw a panel over the answer coordinate per strategy (rows) and concept (columns).
 
-    ``traces``: strategy, concept, whether in the legend -> what a panel has; ``shown``: of its
-    y axis.
+    Args:
+        strategies: Names of the rows.
+        concepts: Names of the columns.
+        traces: Function of strategy, concept and whether the legend has them -> a panel's traces.
+        shown: Title of the y axis.
+        title: Title of the figure.
+        height: Height in pixels.
     """
     figure = make_subplots(
         len(strategies),
@@ -108,13 +113,13 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
     a, counts = gp.grid.cpu().numpy(), gp.counts[concept].cpu().numpy()
     mean = gp.mean()[concept].cpu().numpy()
     twice = 2 * gp.variance()[concept].sqrt().cpu().numpy()
-    seen = counts > 0
+    observed = counts > 0
     yield band(a, mean - twice, mean + twice, colour, name="95 % region", showlegend=legend)
-    told = "a = %{x:.2f}: %{y:.2f}"
-    yield line(a, mean, colour, dash="dot", name="mean", hovertemplate=told, showlegend=legend)
+    hover = "a = %{x:.2f}: %{y:.2f}"
+    yield line(a, mean, colour, dash="dot", name="mean", hovertemplate=hover, showlegend=legend)
     yield go.Scatter(
-        x=a[seen],
-        y=counts[seen],
+        x=a[observed],
+        y=counts[observed],
         mode="markers",
         marker={"color": "#222", "size": 6},
         name="observed",
@@ -124,7 +129,7 @@ def _traces(state: Selector, concept: int, colour: str, *, legend: bool) -> Iter
 
 
 def _quarters(figure: go.Figure, row: int, column: int) -> None:
-    """Marks TN, FP, FN and TP in one panel."""
+    """Mark TN, FP, FN and TP in one panel."""
     for border in (0.25, 0.5, 0.75):
         figure.add_vline(
             border, line={"color": "#999", "width": 1, "dash": "dash"}, row=row, col=column

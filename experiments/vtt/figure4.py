@@ -1,15 +1,15 @@
 """Figure 4 of Concept-centric VTT: uncertainty against questions asked, by strategy.
 
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.
-Three label sets x four models x four strategies x 10 repeats; every question is asked, and
-after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4.
-A repeat has its own answers, which all four strategies get, and its own seed for the draws;
-the labels are the same in all repeats. The label sets and the trained classifiers of the
-paper are not public: see label_sets.py for what stands in for them.
+It has three label sets x four models x four strategies x 10 repeats. All questions are asked, and
+after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4. A repeat
+has its own answers, the same for all four strategies, and its own seed of the draws. Labels are the
+same in all repeats. The label sets and the trained classifiers of the paper are not public;
+``label_sets`` has their substitutes.
 
-Writes figure4.html and figure4.csv: how many questions each strategy needs until the average
-uncertainty is within 25, 10 and 5 % of where it saturates, which is its value after all
-questions: the first n with u_n - u_end <= share * (u_0 - u_end).
+Writes figure4.html and figure4.csv. The table has the questions that each strategy needs until the
+average uncertainty is within 25, 10 and 5 % of its value u_end after all questions: the first n
+with u_n - u_end <= share * (u_0 - u_end).
 """
 
 import os
@@ -46,14 +46,14 @@ CLASSIFIER = "simulated classifier"
 MODELS = (*KINDS, CLASSIFIER)
 SHARES = (0.25, 0.10, 0.05)
 DASHES = {"uncertainty+unpredictability": "dash"}
-"""Its curve often lies on that of uncertainty alone; both should be seen."""
+"""Dashed where a curve often lies on another, that of "uncertainty", so that both are seen."""
 POINTS = 300
-"""At most this many points are drawn of a curve; the table is made of all."""
+"""Most points of a curve that are drawn. The table uses all."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One repeat of one panel: all strategies get the same answers."""
+    """One repeat of one panel, in which all strategies get the same answers."""
 
     labels: str
     samples: int
@@ -66,15 +66,15 @@ Curves = dict[tuple[str, str, str], Floats]
 
 
 def answers_of(model: str, dataset: TableDataset, seed: int) -> Floats:
-    """P(yes) (n, C) of one of MODELS to every question."""
+    """Return P(yes) (n, C) of one of MODELS for every question."""
     if model == CLASSIFIER:
         return simulated_classifier(dataset, seed=seed)
     prompts = [
         Prompt(None, dataset.concepts, dataset.sample_id(i), "identity", 0)
         for i in range(len(dataset))
     ]
-    said = Simulated.paper(model, dataset, seed=seed).ask(prompts)
-    return np.array([answer.values for answer in said if isinstance(answer, Answer)], float)
+    answers = Simulated.paper(model, dataset, seed=seed).ask(prompts)
+    return np.array([answer.values for answer in answers if isinstance(answer, Answer)], float)
 
 
 # inference mode takes a tenth off the engine's many small operations
@@ -87,19 +87,19 @@ def ask(
     seed: int,
     most: int | None = None,
 ) -> tuple[Selector, Floats]:
-    """Asks up to ``most`` questions one by one (default: all), whose answers are (n, C).
+    """Ask up to ``most`` questions one by one (default: all), whose answers are (n, C).
 
-    Gives the selector as it then stands, and the average uncertainty (questions + 1,),
-    that before the first question included.
+    Returns:
+        The selector after them, and the average uncertainty before the first question and after
+        each, (questions + 1,).
     """
     chosen = get(strategy) if isinstance(strategy, str) else strategy
     selector = Selector(space, chosen, seed=seed)
     # with the identity alone, a question's number is its place in the table of answers
     truth = space.truth(np.arange(space.total))
-    said = answers.ravel()
     outcomes = [
         Observation(number, int(t), float((a >= 0.5) != t), float(a), float(a + t) / 2)
-        for number, (a, t) in enumerate(zip(said, truth, strict=True))
+        for number, (a, t) in enumerate(zip(answers.ravel(), truth, strict=True))
     ]
     curve = [_average(selector)]
     while len(curve) <= (most or space.size) and (draw := selector.draw()) is not None:
@@ -110,14 +110,14 @@ def ask(
 
 
 def run(job: Job) -> dict[str, Floats]:
-    """The curve (questions + 1,) of each strategy."""
+    """Return the curve (questions + 1,) of each strategy."""
     dataset = LABEL_SETS[job.labels](job.samples)
     space, answers = QuestionSpace(dataset), answers_of(job.model, dataset, job.repeat)
     return {s: ask(space, s, answers, seed=job.repeat)[1] for s in COLOURS}
 
 
 def run_all(jobs: Sequence[Job], workers: int) -> Curves:
-    """All jobs, in ``workers`` processes at a time."""
+    """Run all jobs, in ``workers`` processes at a time."""
     done: Curves = {}
     for job, curves in zip(jobs, in_processes(run, jobs, workers), strict=True):
         for strategy, curve in curves.items():
@@ -127,14 +127,17 @@ def run_all(jobs: Sequence[Job], workers: int) -> Curves:
 
 
 def questions_needed(curves: Floats, share: float) -> npt.NDArray[np.int64]:
-    """First question (R,) at which each of R runs is within ``share`` of its saturation."""
+    """Return the first question (R,) at which each of R runs is within ``share`` of its end."""
     start, end = curves[:, :1], curves[:, -1:]
     return np.argmax(curves - end <= share * (start - end), axis=1)
 
 
 def summary(curves: Curves) -> pd.DataFrame:
-    """One row per panel and strategy: for each share the median over repeats of the questions
-    needed, and that median divided by the median of random."""
+    """Return one row per panel and strategy.
+
+    For each share it has the median over repeats of the questions needed, and that over the median
+    of "random".
+    """
     rows = []
     for (labels, model, strategy), runs in curves.items():
         row: dict[str, str | int | float] = {
@@ -153,7 +156,7 @@ def summary(curves: Curves) -> pd.DataFrame:
 
 
 def draw(curves: Curves) -> go.Figure:
-    """Rows are models, columns label sets; mean over repeats, in a band from lowest to highest."""
+    """Draw means and ranges over repeats, models (rows) by label sets (columns)."""
     columns = list(dict.fromkeys(labels for labels, _, _ in curves))
     figure = make_subplots(
         len(MODELS),
@@ -181,9 +184,9 @@ def _traces(strategy: str, runs: Floats, *, legend: bool) -> Iterable[go.Scatter
     runs, colour = runs[:, x], COLOURS[strategy]
     low, high = runs.min(axis=0), runs.max(axis=0)
     yield band(x, low, high, colour, legendgroup=strategy, showlegend=False)
-    shown = {"name": strategy, "legendgroup": strategy, "showlegend": legend}
-    told, dash = "%{x} questions: %{y:.3f}", DASHES.get(strategy, "solid")
-    yield line(x, runs.mean(axis=0), colour, dash=dash, hovertemplate=told, **shown)
+    in_legend = {"name": strategy, "legendgroup": strategy, "showlegend": legend}
+    hover, dash = "%{x} questions: %{y:.3f}", DASHES.get(strategy, "solid")
+    yield line(x, runs.mean(axis=0), colour, dash=dash, hovertemplate=hover, **in_legend)
 
 
 def _average(selector: Selector) -> float:
@@ -192,13 +195,13 @@ def _average(selector: Selector) -> float:
 
 
 def all_jobs(samples: Mapping[str, int], repeats: int) -> list[Job]:
-    """The largest first, so that no worker is left with a long one at the end."""
+    """Return all jobs, the largest first, so that no worker ends with a long one."""
     biggest_first = sorted(samples.items(), key=lambda item: -item[1])
     return [Job(s, n, m, r) for s, n in biggest_first for m in MODELS for r in range(repeats)]
 
 
 def _processor_time() -> float:
-    """Seconds spent by this process and by those it has waited for."""
+    """Return the processor seconds of this process and of its children that ended."""
     spent = os.times()
     return spent.user + spent.system + spent.children_user + spent.children_system
 
@@ -213,14 +216,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     worked = _processor_time()
     jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
-    found = run_all(jobs, chosen.workers)
-    curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
+    done = run_all(jobs, chosen.workers)
+    curves = {key: done[key] for s in SAMPLES for key in done if key[0] == s}
     worked = _processor_time() - worked
     asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
     save_table(summary(curves), chosen.out / "figure4.csv")
     save_figure(draw(curves), chosen.out / "figure4.html")
-    each = f"{worked / asked * 1e6:.0f} microseconds of processor time per question"
-    show(f"{asked} questions, {chosen.repeats} repeats, {each}")
+    time = f"{worked / asked * 1e6:.0f} microseconds of processor time per question"
+    show(f"{asked} questions, {chosen.repeats} repeats, {time}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Synthetic label sets with the prevalences of the paper's three, and a simulated classifier.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section
-3.1, for sizes and concepts. The paper gives no prevalences; each function says where its own
-come from. None of these sets has images: answers to their questions are simulated.
+Sizes and concepts are from Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI
+2019), section 3.1. The paper gives no prevalences, so each function names its source. The sets have
+no images, and answers to their questions are simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,14 +68,14 @@ OCT_PREVALENCES = {
     "geographic atrophy": 0.05,
     "healthy": 0.03,
 }
-"""Made up, but for the order of drusen (most common) and geographic atrophy (rare)."""
+"""Invented, except that drusen is the most common concept and geographic atrophy is rare."""
 
 
 def isic(samples: int = 100, *, seed: int = 0) -> TableDataset:
-    """Like ISIC 2018 task 2: 5 concepts, every count and pair count in proportion.
+    """Return a set like ISIC 2018 task 2: 5 concepts, all counts and pair counts in proportion.
 
-    The 3,694 images' counts fix no joint proposal; of all that agree with them the one of
-    maximum entropy is taken, then rounded to ``samples`` whole rows (see ``whole_counts``).
+    The counts of the 3,694 images leave the joint distribution open. The one of maximum entropy
+    that agrees with them is rounded to ``samples`` whole rows (see ``whole_counts``).
     """
     patterns, expected = isic_law()
     rows = np.repeat(patterns, whole_counts(patterns, expected, samples), axis=0)
@@ -84,19 +84,19 @@ def isic(samples: int = 100, *, seed: int = 0) -> TableDataset:
 
 
 def idrid(samples: int = 43, *, seed: int = 0) -> TableDataset:
-    """Like IDRiD: 4 concepts, present independently of one another."""
+    """Return a set like IDRiD: 4 concepts, present independently of one another."""
     return independent(IDRID_PREVALENCES, samples, "IDRiD-like", seed=seed)
 
 
 def oct_like(samples: int = 200, *, seed: int = 0) -> TableDataset:
-    """Like the paper's in-house OCT set: 11 concepts, present independently of one another."""
+    """Return a set like the paper's in-house OCT set, with 11 independent concepts."""
     return independent(OCT_PREVALENCES, samples, "OCT-like", seed=seed)
 
 
 def independent(
     prevalences: Mapping[str, float], samples: int, name: str, *, seed: int
 ) -> TableDataset:
-    """Concepts with exactly ``round(prevalence * samples)`` positives each, shuffled apart."""
+    """Return a set whose concepts have ``round(prevalence * samples)`` random positives each."""
     rng = generator(seed, f"label set {name}")
     counts = [round(p * samples) for p in prevalences.values()]
     columns = [rng.permutation(np.arange(samples) < count) for count in counts]
@@ -104,31 +104,31 @@ def independent(
 
 
 def isic_law() -> tuple[Ints, Floats]:
-    """The 32 patterns of 5 labels (32 x 5) and how many of 3,694 images show each (32,).
+    """Return the 32 patterns of 5 labels (32 x 5) and how many of 3,694 images show each (32,).
 
-    Iterative proportional fitting of all ten 2 x 2 tables, from the uniform proposal: converges
-    to the maximum-entropy proposal with these counts (Csiszar, Annals of Probability 3:146, 1975).
+    Iterative proportional fitting of all ten 2 x 2 tables, from the uniform distribution, converges
+    to the maximum-entropy distribution with these counts (Csiszar, Annals of Probability 3:146,
+    1975).
     """
     names = list(ISIC_COUNTS)
     patterns = (np.arange(2 ** len(names))[:, None] >> np.arange(len(names))) & 1
     expected = np.full(len(patterns), ISIC_IMAGES / len(patterns))
     for _ in range(100):
-        for (one, other), both in ISIC_PAIRS.items():
-            a, b = ISIC_COUNTS[one], ISIC_COUNTS[other]
+        for (first, second), both in ISIC_PAIRS.items():
+            a, b = ISIC_COUNTS[first], ISIC_COUNTS[second]
             table = np.array([[ISIC_IMAGES - a - b + both, b - both], [a - both, both]])
-            here = patterns[:, names.index(one)], patterns[:, names.index(other)]
-            now = np.zeros((2, 2))
-            np.add.at(now, here, expected)
-            expected *= (table / now)[here]
+            cell = patterns[:, names.index(first)], patterns[:, names.index(second)]
+            current = np.zeros((2, 2))
+            np.add.at(current, cell, expected)
+            expected *= (table / current)[cell]
     return patterns, expected
 
 
 def whole_counts(patterns: Ints, expected: Floats, samples: int) -> Ints:
-    """Whole numbers (32,) of rows per pattern, ``samples`` in all.
+    """Return whole numbers (32,) of rows per pattern, ``samples`` in all.
 
-    They miss the expected counts and pair counts, in proportion, by as little as whole
-    numbers can: a small integer programme minimises the sum of absolute errors, a single
-    count weighing as much as ten pair counts, a pattern's own a hundredth of a pair's.
+    An integer programme minimises the weighted sum of their absolute errors: 10 for counts, 1 for
+    pair counts and 0.01 for counts of patterns.
     """
     share = expected * (samples / expected.sum())
     singles, pairs, own = patterns.T, _pair_columns(patterns).T, np.eye(len(patterns))
@@ -152,13 +152,14 @@ def whole_counts(patterns: Ints, expected: Floats, samples: int) -> Ints:
 
 
 def simulated_classifier(dataset: TableDataset, *, seed: int = 0) -> Floats:
-    """P(yes) (n, C) of a classifier that is worse the rarer a concept; all truths known.
+    """Return P(yes) (n, C) of a classifier that is worse at rarer concepts.
 
-    A stand-in for the paper's trained networks, which are not public. Binormal: positives
-    and negatives of a concept of prevalence p score N(+d/2, 1) and N(-d/2, 1), with
-    d = 1 + 2.5 sqrt(p); P(yes) is the calibrated posterior, expit(d * score + logit(p)). So
-    for p = .60 the area under the ROC curve is .98, for p = .05 it is .86, and a rare
-    concept is seldom said to be present, as with networks trained on unbalanced labels.
+    It replaces the paper's trained networks, which are not public. All truths must be known. The
+    model is binormal: positives and negatives of a concept of prevalence p have the scores
+    N(+d/2, 1) and N(-d/2, 1) with d = 1 + 2.5 sqrt(p). P(yes) is the calibrated posterior,
+    expit(d * score + logit(p)). So the area under the ROC curve is 0.98 for p = 0.6 and 0.86 for
+    p = 0.05, and the answer is rarely yes for rare concepts, as by networks trained on unbalanced
+    labels.
     """
     n, width = len(dataset), len(dataset.concepts)
     truths = dataset.truth(np.arange(n)[:, None], np.arange(width)[None, :])
@@ -170,7 +171,7 @@ def simulated_classifier(dataset: TableDataset, *, seed: int = 0) -> Floats:
 
 
 def _pair_columns(patterns: Ints) -> Ints:
-    """Whether both labels of each pair are there: one column per pair, in ISIC_PAIRS' order."""
+    """Return whether both labels of each pair are present, a column per pair of ISIC_PAIRS."""
     places = combinations(range(patterns.shape[1]), 2)
     return np.stack([patterns[:, i] & patterns[:, j] for i, j in places], axis=1)
 

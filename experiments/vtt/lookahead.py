@@ -1,21 +1,20 @@
-"""How far looking one answer ahead gets, and how far anything could: Figure 4's panels again.
+"""Questions of one-step lookahead in Figure 4's panels, compared with two bounds.
 
-Questions until the average uncertainty is within 10 % of where it saturates (figure4.py has
-the definition), medians over repeats, for random, the paper's two best strategies and
-``expected-reduction``, beside two bounds that no strategy can know:
+The figures are median questions until the average uncertainty is within 10 % of its final value (as
+``figure4`` defines it), for "random", the paper's two best strategies and ``expected-reduction``.
+Two strategies with knowledge that no audit has are their bounds:
 
-oracle    knows every answer in advance and asks the question that takes away most
-informed  knows the answers that are left on each side of each concept, but not which question
-          has which: about the best that looking one answer ahead can do where, as here,
-          questions on one side cannot be told apart
+oracle    knows every answer in advance and asks the question that reduces uncertainty most
+informed  knows the answers left on each side of each concept, but not their questions; it is about
+          the best possible one-step lookahead where questions on a side look the same, as here
 
-Both are greedy, so a little less may be possible. "best" is the paper's better strategy of the
-panel. The aim is half of its questions. In these panels an answer is independent of everything
-but its concept and side, so a strategy can choose a side and no more: what lies between
-``informed`` and ``oracle`` is out of reach for all of them, and what lies between ``best`` and
-``informed`` is what a perfect prediction of the answers on each side would be worth.
-Other priors, pools and smoothings of ``expected-reduction`` (tried on repeats 100 and up)
-change its counts by up to a tenth, in both directions.
+Both are greedy, so slightly fewer questions may be possible. "best" is the paper's better strategy
+of the panel, and the aim is half of its questions. In these panels an answer depends only on its
+concept and side, so a strategy can only choose a side. No strategy reaches below ``informed``
+towards ``oracle``. The difference between "best" and ``informed`` is the value of a perfect
+prediction of the answers on each side. Other priors, pools and smoothings of ``expected-reduction``
+(on repeats from 100 on) change its counts by up to a tenth, in both directions.
+
 Writes lookahead.csv.
 """
 
@@ -50,18 +49,18 @@ OURS = "expected-reduction"
 NAMED = ("random", *PAPER, OURS)
 BOUNDS = ("informed", "oracle")
 AIM = 0.5
-"""At most so many of the questions of the paper's best strategy: what is aimed at."""
+"""Aim: largest ratio of questions to those of the paper's best strategy."""
 TIE = 1e-9
 
 
 class Oracle:
-    """Asks the question whose own answer takes away most; ``coordinates`` (questions,)."""
+    """Ask the question whose answer reduces uncertainty most; ``coordinates`` (questions,)."""
 
     def __init__(self, coordinates: Floats) -> None:
         self._coordinates = torch.from_numpy(coordinates)
 
     def falls(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        """(n,): the true fall of the total uncertainty with each candidate's answer."""
+        """Return the true reduction of total uncertainty by each candidate's answer, (n,)."""
         bins = belief.answers.bin_of(self._coordinates[candidates.question])
         return belief.answers.reductions()[candidates.concept, bins]
 
@@ -71,7 +70,7 @@ class Oracle:
 
 
 class Informed(Oracle):
-    """Asks any question of the side whose remaining answers take away most on average."""
+    """Ask any question of the side whose remaining answers reduce uncertainty most on average."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         cells = candidates.cell
@@ -81,7 +80,7 @@ class Informed(Oracle):
 
 
 def run(job: Job) -> dict[str, Floats]:
-    """The curve (questions + 1,) of each strategy and bound, all with the same answers."""
+    """Return the curve (questions + 1,) of each strategy and bound, with the same answers."""
     dataset = LABEL_SETS[job.labels](job.samples)
     space, answers = QuestionSpace(dataset), answers_of(job.model, dataset, job.repeat)
     coordinates = (answers.ravel() + space.truth(np.arange(space.total))) / 2
@@ -91,12 +90,12 @@ def run(job: Job) -> dict[str, Floats]:
 
 
 def summary(jobs: Sequence[Job], curves: Sequence[dict[str, Floats]]) -> pd.DataFrame:
-    """One row per panel: median questions needed, and how they compare."""
+    """Return one row per panel, with median questions and their ratios."""
     rows = []
     for labels, model in dict.fromkeys((job.labels, job.model) for job in jobs):
         panel = [(j.labels, j.model) == (labels, model) for j in jobs]
-        mine = list(compress(curves, panel))
-        needed = {name: _needed(mine, name) for name in (*NAMED, *BOUNDS)}
+        of_panel = list(compress(curves, panel))
+        needed = {name: _needed(of_panel, name) for name in (*NAMED, *BOUNDS)}
         best = min(needed[name] for name in PAPER)
         rows.append(
             {
@@ -118,7 +117,7 @@ def _needed(curves: Sequence[dict[str, Floats]], name: str) -> float:
 
 
 def note(table: pd.DataFrame) -> str:
-    """What came of the aim, in words."""
+    """Return a sentence on whether the aim was reached."""
     reached = int((table["half"] == "yes").sum())
     possible = int((table["informed / best"] <= AIM).sum())
     known = int((table["oracle / best"] <= AIM).sum())

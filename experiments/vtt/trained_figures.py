@@ -1,17 +1,17 @@
 """Figures 2 and 3 of Concept-centric VTT from a trained classifier, and mean performance curves.
 
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), Figures 2
-(right) and 3. The paper's trained classifiers are not public; here the bundled CNN answers about
-200 of the bundled garments, which it was not trained on: 14 concepts, the rarest in about 2 % of
-the images. Figure 2 is one run of the paper's strategy (d), Figure 3 one run of each strategy,
-both after 100 questions.
+(right) and 3. The paper's trained classifiers are not public. Here the bundled CNN answers about
+200 of the bundled garments, which it was not trained on, with 14 concepts, the rarest in about 2 %
+of the images. Figure 2 is one run of the paper's strategy (d), and Figure 3 one run of each
+strategy, both after 100 questions.
 
-Mean performance curves: the mean of the answer GP over the number of questions asked about the
-concept, averaged over repeats that differ in the draws alone, beside that after all questions.
-"distance" says how much of a concept is known after one run: the answers where the truth is no
-are a distribution on [0, .5] of a, and those where it is yes one on [.5, 1]; of each the largest
-difference between the cumulative shares so far and after all questions, 0 to 1 (1 where nothing
-was asked), averaged over both sides and all concepts.
+Mean performance curves are the mean of the answer GP over the number of questions about the
+concept, averaged over repeats that differ in the draws alone. The curve after all questions is
+shown with them. "distance" compares a run with all questions. Answers where the truth is no are a
+distribution on [0, 0.5] of a, and those where it is yes one on [0.5, 1]. The distance is the
+largest difference between the cumulative shares so far and after all questions (Kolmogorov and
+Smirnov's), from 0 to 1, and 1 without questions. It is averaged over both sides and all concepts.
 
 Writes trained-figure2.html, trained-figure3.html and trained-mean.html, and the tables
 trained-figure3.csv and trained-mean.csv.
@@ -40,7 +40,7 @@ STRATEGY = "uncertainty+unpredictability"
 
 
 def garments(samples: int) -> tuple[Dataset, Floats]:
-    """So many of the bundled images, and what the bundled CNN answers (n, C)."""
+    """Return ``samples`` of the bundled images, and the bundled CNN's answers (n, C)."""
     whole = fashion()
     chosen = np.sort(generator(0, "trained figures").permutation(len(whole))[:samples])
     dataset = Subset(whole, chosen)
@@ -48,29 +48,30 @@ def garments(samples: int) -> tuple[Dataset, Floats]:
 
 
 def by_prevalence(dataset: Dataset) -> list[str]:
-    """The concepts, the most common one first; those in no image left out."""
+    """Return the concepts that occur, the most common one first."""
     present = dataset.counts[:, 1]
     order = np.argsort(-present, kind="stable")
     return [dataset.concepts[place] for place in order if present[place] > 0]
 
 
 def mean_curve(state: Selector) -> Floats:
-    """The mean of the answer GP, C x bins, by question that was asked about the concept."""
+    """Return the mean of the answer GP, C x bins, over the questions about the concept."""
     asked = (state.space.cell_counts - state.pool.remaining).sum(axis=1, keepdims=True)
     return np.asarray(state.belief.answers.mean().cpu().numpy() / np.maximum(asked, 1), float)
 
 
 def distance(state: Selector, last: Selector) -> float:
-    """Of what one state knows from what another does; see the top of the module."""
+    """Return the module's "distance" of a selector from one after all questions."""
     grid = state.belief.answers.grid.cpu().numpy()
-    counts, final = (each.belief.answers.counts.cpu().numpy() for each in (state, last))
-    found = []
+    counts = state.belief.answers.counts.cpu().numpy()
+    final = last.belief.answers.counts.cpu().numpy()
+    distances = []
     for side in (grid < 0.5, grid > 0.5):  # answers at .5 itself are of both
         known = final[:, side].sum(axis=1) > 0
         so_far, after_all = _cumulative(counts[known][:, side]), _cumulative(final[known][:, side])
         gap = np.abs(so_far - after_all).max(axis=1)
-        found.append(np.where(so_far[:, -1] > 0, gap, 1.0))
-    return float(np.mean(np.concatenate(found)))
+        distances.append(np.where(so_far[:, -1] > 0, gap, 1.0))
+    return float(np.mean(np.concatenate(distances)))
 
 
 def _cumulative(counts: Floats) -> Floats:
@@ -79,11 +80,11 @@ def _cumulative(counts: Floats) -> Floats:
 
 
 def mean_table(repeats: Sequence[Mapping[str, Selector]], last: Selector) -> pd.DataFrame:
-    """One row per strategy: mean distance of its repeats, and their standard deviation."""
+    """Return one row per strategy: mean and standard deviation of its repeats' distances."""
     rows = []
     for strategy in COLOURS:
-        each = [distance(states[strategy], last) for states in repeats]
-        rows.append({"strategy": strategy, "distance": np.mean(each), "deviation": np.std(each)})
+        runs = [distance(states[strategy], last) for states in repeats]
+        rows.append({"strategy": strategy, "distance": np.mean(runs), "deviation": np.std(runs)})
     return pd.DataFrame(rows)
 
 
@@ -95,7 +96,7 @@ def draw_means(
     concepts: Sequence[str],
     title: str,
 ) -> go.Figure:
-    """Rows are strategies, columns concepts: mean over repeats, their range, and the end."""
+    """Draw mean, range and end of the curves, strategies (rows) by concepts (columns)."""
 
     def traces(strategy: str, concept: str, legend: bool) -> list[go.Scatter]:
         place = dataset.concepts.index(concept)
