@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2294,
     "people": 703,
     "relations": 2967,
-    "results": 5727,
+    "results": 5726,
     "strategies": 607,
     "surrogates": 1760,
     "testing": 635,

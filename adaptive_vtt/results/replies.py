@@ -8,7 +8,7 @@ from ..oracles.choice import ASKED
 from ..oracles.choice_extraction import extract
 from ..utils.figures import percent, shorten
 
-SHOWN = 300
+MAX_REPLY = 300
 """Characters of a reply that are shown, at most."""
 
 
@@ -21,13 +21,13 @@ def readings(calls: Sequence[CallRow], most: int | None = None) -> list[tuple[st
 
     Returns:
         A reply and how it was read, each question's reading once. Both stand in one line, cut to
-        ``SHOWN`` characters.
+        ``MAX_REPLY`` characters.
     """
     read = []
     for call in [call for call in calls if call.reply][:most]:
         words = dict.fromkeys(reading(row) for row in call.answers if row.loss is not None)
         lines = (" ".join(call.reply.split()), "; ".join(words))
-        read.append((shorten(lines[0], SHOWN), shorten(lines[1], SHOWN)))
+        read.append((shorten(lines[0], MAX_REPLY), shorten(lines[1], MAX_REPLY)))
     return read
 
 

@@ -11,7 +11,7 @@ from ...oracles.findings import judge_findings
 from ...oracles.judge_models import JUDGED
 from ...types import Floats, Indices, JsonObject
 from ...utils.figures import money, shorten
-from .evidence import Evidence, ordered
+from .evidence import QUOTED, Evidence, ordered
 from .plots import chart, figure_of, upward
 from .section import Section, aim, amount, percent
 
@@ -19,8 +19,6 @@ SPENDING_MOMENTS, WIDTH_MOMENTS = 200, 100
 """Moments at which the cost, and half-widths, are shown, at most."""
 KINDS = 12
 """Reasons that have a row of their own; the rest share one."""
-QUOTED = 160
-"""Characters of a reply that the judge read, at most."""
 READ = 8
 """Replies that a judge read, shown at most."""
 MANY = 40

@@ -24,6 +24,7 @@ from ...types import JsonObject
 from ...utils.figures import shorten
 from ...utils.image_codec import declared_size
 from ..difference import names_of
+from ..replies import MAX_REPLY
 from .evidence import Evidence, Failure
 from .section import THIN, Section, data
 
@@ -103,8 +104,6 @@ def picture(png: bytes) -> Picture:
 
 SLICES_ROOM = 1_000_000
 """Characters of all pictures of slices."""
-QUOTED = 300
-"""Characters of a reply that a card shows, at most."""
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
 EXAMPLES = 6
@@ -155,7 +154,7 @@ class Gallery:
                 "views": views,
                 "lines": lines,
                 "note": note,
-                "reply": shorten(" ".join(reply.split()), QUOTED),
+                "reply": shorten(" ".join(reply.split()), MAX_REPLY),
                 "targets": sorted(targets),
             }
         )
