@@ -1,8 +1,7 @@
-"""Relations by name; with the samples and concepts they span the question space.
+"""Metamorphic relations by name; samples, concepts and relations span the question space.
 
-A name is that of one relation ("rotation", "medtest/blood"), of a family ("medtest"), which
-stands for all its relations, or of other people's code (see ``utils.registry``). Families are
-imported when first asked for.
+A name stands for one relation ("rotation", "medtest/blood"), for all relations of a family
+("medtest"), or for users' code (see ``utils.registry``). Families are imported on first use.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +29,7 @@ _MEDMNIST = (
     *("path", "blood", "derma", "retina", "tissue", "oct", "breast", "chest", "pneumonia"),
     *("organa", "organc", "organs"),
 )
-"""Data sets of MedMNIST-C, without their ending."""
+"""Data sets of MedMNIST-C, without their suffix "mnist"."""
 
 _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{f"medmnistc/{name}mnist": ("medmnistc", (f"{name}mnist",)) for name in _MEDMNIST},
@@ -41,7 +40,7 @@ _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "reic": ("reic", ()),
     "prompt": ("visual_prompts", ()),
 }
-"""Family -> the module whose ``relations(*arguments)`` lists it, and the arguments."""
+"""Family -> the module whose ``relations(*arguments)`` returns its relations, and the arguments."""
 
 
 class _Relations(Registry):
@@ -59,7 +58,7 @@ REGISTRY = _Relations(
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},
     },
 )
-"""Relations, families and their functions."""
+"""Registry of all relations and families."""
 
 
 def names() -> list[str]:
@@ -68,7 +67,7 @@ def names() -> list[str]:
 
 
 def families() -> list[str]:
-    """Return the names that stand for several relations."""
+    """Return the names of all families."""
     return [*_FAMILIES]
 
 
@@ -76,13 +75,13 @@ def get(name: str) -> RelationDefaults:
     """Return a built-in relation.
 
     Args:
-        name: Such as "rotation" or "medtest/blood".
+        name: Full name, such as "rotation" or "medtest/blood".
 
     Returns:
         The relation.
 
     Raises:
-        InputError: Naming the nearest known name.
+        InputError: The name is unknown; the message has the nearest known name.
     """
     family = name.rpartition("/")[0]
     near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
@@ -99,12 +98,12 @@ def make(
     """Return the relations that a name stands for.
 
     Args:
-        name: The name of a relation, of a family, or of other people's code.
-        options: Options by name, for a family or code that takes any.
-        base: The folder at which relative files of other people's code start.
+        name: Name of a relation or family, or of users' code.
+        options: Options by name of a family or of users' code.
+        base: Folder of relative files of users' code.
 
     Raises:
-        InputError: The name is unknown, or it does not take the options.
+        InputError: The name is unknown, or does not take the options.
     """
     if name in _FAMILIES and not options:
         return [*_family(name)]
@@ -117,12 +116,12 @@ def make(
         made = get(name)
         if options:
             raise InputError(f"relation {name!r}: takes no options, got {sorted(options)}")
-    several = list(made) if isinstance(made, list | tuple) else [made]
-    return [adapted_relation(REGISTRY.checked(each, name)) for each in several]
+    relations = list(made) if isinstance(made, list | tuple) else [made]
+    return [adapted_relation(REGISTRY.checked(relation, name)) for relation in relations]
 
 
 def is_plug_in(name: str) -> bool:
-    """Return whether a name is that of other people's code; imports none of it."""
+    """Return whether a name stands for users' code, without importing it."""
     return REGISTRY.is_code(name) and (is_target(name) or REGISTRY.package_of(name) is not None)
 
 

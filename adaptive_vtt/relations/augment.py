@@ -1,9 +1,9 @@
-"""Relations as a training transform, to train a model on the changes that an audit asks about.
+"""Relations as a data augmentation, to train a model on the changes that an audit asks about.
 
-There is one operation per image, as in MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536, section
-2.3). The relation is uniform over those given and the identity, or follows weights, such as an
-audit's failure rates. Its severity is uniform over the relation's levels. With ``continuous``, as
-in the paper, its strength is uniform between the mildest and the strongest level.
+One relation is applied per image, as in MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536,
+section 2.3). It is drawn uniformly from the listed relations and the identity, or in proportion to
+weights, such as an audit's failure rates. The severity is uniform. With ``continuous``, as in the
+paper, the strength is uniform between the mildest and the strongest severity.
 """
 
 import sys
@@ -25,29 +25,28 @@ __all__ = ["Augment"]
 
 
 class Augment:
-    """A transform of images; and of images with their masks, by ``pair``.
+    """Random transform of images; ``pair`` transforms images with their masks.
 
-    Random numbers depend on ``seed`` and on the number of images that this object has seen, never
-    on a global generator, so a run in one process is reproducible. In a worker of a torch
-    DataLoader they also depend on the worker's seed, which DataLoader draws for every epoch and
-    worker from torch's generator. So workers and epochs differ, and ``torch.manual_seed`` (or
-    DataLoader's ``generator``) reproduces them. Copies in other pools of processes continue the
-    same stream; give each a ``seed``.
+    Random numbers depend on ``seed`` and on the number of images so far, not on a global generator,
+    so a run in one process is reproducible. In a worker of a torch DataLoader they also depend on
+    the worker's seed, which DataLoader draws from torch's generator for every epoch and worker. So
+    workers and epochs differ, and ``torch.manual_seed`` (or DataLoader's ``generator``) reproduces
+    them. In other pools of processes all copies have the same stream: give them different seeds.
 
     Args:
         relations: Names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
-            objects. ``identity`` is always one of the operations, and counts once.
+            objects. ``identity`` is always added, once.
         seed: Seed of all random numbers.
-        weights: Relative shares by full name, such as the failure rates of an audit
-            ("medtest/blood": 0.4). Relations without one, identity too, are then never drawn.
-            Default: equal shares.
-        continuous: Whether to draw strengths between the levels for relations whose strength is in
-            numbers (graded ones, reductions, MedMNIST-C's and ImageNet-C's). MedTest's always draw
-            theirs within a level; others keep to whole levels.
+        weights: Relative probabilities by full name, such as the failure rates of an audit
+            ("medtest/blood": 0.4). Relations without a weight, also identity, are never drawn.
+            Default: equal probabilities.
+        continuous: Whether to draw strengths between the severities for relations with numeric
+            strengths (graded ones, reductions, MedMNIST-C's and ImageNet-C's). MedTest's relations
+            always draw a strength within a severity; other relations ignore this option.
 
     Raises:
-        InputError: A relation is unknown or repeated, or weights are those of other relations,
-            below zero or all zero.
+        InputError: A relation is unknown or repeated, or weights name another relation, are
+            negative or all zero.
     """
 
     def __init__(
@@ -83,10 +82,10 @@ class Augment:
                 not cover masked areas.
 
         Returns:
-            The follow-up, and the masks of bool in it.
+            The follow-up and its masks, of bool.
 
         Raises:
-            InputError: An array is no image or no mask.
+            InputError: An array is not an image or not a mask.
         """
         array = image
         if isinstance(image, Picture) and image.mode not in ("L", "RGB"):
@@ -103,8 +102,7 @@ class Augment:
     def _follow_up(self, sample: Sample) -> tuple[RelationDefaults, FollowUp]:
         rng = generator(self.seed, "augment", *_worker(), self._seen)
         self._seen += 1
-        place = int(np.searchsorted(self._ends, rng.random(), side="right"))
-        relation = self.relations[place]
+        relation = self.relations[int(np.searchsorted(self._ends, rng.random(), side="right"))]
         if self.continuous:
             return relation, relation.apply_between(sample, rng)
         severity = relation.severities[int(rng.integers(len(relation.severities)))]
@@ -125,7 +123,7 @@ class Augment:
 
 
 def cumulated(names: list[str], weights: Mapping[str, float] | None) -> Floats:
-    """Return the cumulative shares of relations in 0..1.
+    """Return the cumulative probabilities of relations.
 
     Args:
         names: Names of the relations.
@@ -144,7 +142,7 @@ def cumulated(names: list[str], weights: Mapping[str, float] | None) -> Floats:
 
 
 def _worker() -> tuple[int, ...]:
-    """Return the seed of the DataLoader worker that this runs in, () elsewhere."""
+    """Return the seed of the current DataLoader worker, or () outside a worker."""
     torch = sys.modules.get("torch.utils.data")
     info = torch.get_worker_info() if torch is not None else None
     return () if info is None else (int(info.seed),)

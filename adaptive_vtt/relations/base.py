@@ -1,4 +1,7 @@
-"""Relations: what makes a follow-up image, and what the answer should then be."""
+"""Protocol and base classes of metamorphic relations.
+
+A relation makes a follow-up image from a source image, and gives the answer that is then expected.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,9 +14,9 @@ from ..types import Ask, FollowUp, Image, Mask, Sample
 from ..utils.other_code import Completed
 
 Rng = np.random.Generator
-"""The source of all random numbers of a follow-up."""
+"""Generator of all random numbers of a follow-up."""
 Rung = tuple[float, ...]
-"""The parameters of a severity."""
+"""Parameters of one severity."""
 
 
 class Relation(Protocol):
@@ -25,14 +28,13 @@ class Relation(Protocol):
 
     @property
     def severities(self) -> tuple[int, ...]:
-        """The levels that exist, mildest first."""
+        """The severities of the relation, mildest first."""
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up of ``sample``; never modifies it, and depends only on the
-        arguments."""
+        """Return the follow-up of ``sample``; depend on the arguments alone and change no input."""
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
-        """Return the true answer about the follow-up, from that about the source."""
+        """Return the true answer for the follow-up, given the true answer for the source."""
 
 
 class RelationDefaults:
@@ -41,47 +43,45 @@ class RelationDefaults:
     name: str
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     about: str = ""
-    """A description in a line."""
+    """Description in one line."""
     in_order: bool = True
-    """True if images move further from the source with every severity."""
+    """True if a higher severity changes the image more."""
     adds: ClassVar[str] = ""
-    """The thing it puts into the picture: "text", "instrument", "feces", "blood" or ""."""
+    """Object that the relation adds to the image: "text", "instrument", "feces", "blood" or ""."""
     reduces: ClassVar[bool] = False
-    """True if it only cuts off the picture's edges, so that the part in view is known."""
+    """True if the relation only removes the edges of the image, so that the visible part is
+    known."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
-    """"also" where a follow-up's ``words`` repeat what is drawn; "only" where they hold all that
-    differs from the source, so that a model must take words."""
+    """"also": the ``words`` of a follow-up repeat what is drawn; "only": they are the only change,
+    so that the model must accept words; "nothing": there are no words."""
     needs_answer: bool = False
-    """True if follow-ups are chosen by the audited model's answer about the source
-    (``Sample.received``), which has to come first."""
+    """True if the follow-up depends on the model's answer about the source (``Sample.received``),
+    which must then be asked first."""
     needs_region: ClassVar[bool] = False
-    """True if it points at ``Sample.masks``; without a mask there is no follow-up."""
+    """True if the relation marks ``Sample.masks``, so that samples need a mask."""
 
     @property
     def fingerprint(self) -> str | None:
-        """The options on which follow-ups depend, for the space's fingerprint; None: no options."""
+        """Options on which follow-ups depend, for the space's fingerprint; None: no options."""
         return None
 
     @property
     def masks_lost(self) -> str:
-        """The reason why masks cannot be moved with the image; "": they can, or nothing moves."""
+        """Reason why masks cannot be transformed with the image; "" if they can."""
         return ""
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         raise TypeError(f"{type(self).__name__} defines no apply")
 
     def apply_between(self, sample: Sample, rng: Rng) -> FollowUp:
-        """Return a follow-up at a random strength: by default at a severity drawn evenly.
-
-        ``Laddered`` relations have strengths in between.
-        """
+        """Return a follow-up at a random severity; ``Laddered`` relations draw the strength."""
         return self.apply(sample, self.severities[int(rng.integers(len(self.severities)))], rng)
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         return truth
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Return the mask of a concept in the follow-up (H x W), from that in the source."""
+        """Return the mask (H x W) of a concept in the follow-up, given its mask in the source."""
         return mask
 
     def applies(self, concept: str) -> bool:
@@ -95,7 +95,7 @@ class RelationDefaults:
 
 
 class Adapted(Completed, RelationDefaults):
-    """A relation that does not inherit from ``RelationDefaults``."""
+    """Wrapper that adds the defaults to a relation of another class."""
 
 
 def adapted_relation(relation: Relation) -> RelationDefaults:
@@ -105,13 +105,13 @@ def adapted_relation(relation: Relation) -> RelationDefaults:
         relation: Any relation.
 
     Returns:
-        The relation itself if it has them, else one that adds the defaults.
+        The relation itself if it inherits from ``RelationDefaults``, else a wrapper.
     """
     return relation if isinstance(relation, RelationDefaults) else Adapted(relation)
 
 
 class LabelPreserving(RelationDefaults):
-    """Base of relations that change an image and leave every answer the same."""
+    """Base class of relations that change the image but no answer."""
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         self.check(severity)
@@ -120,39 +120,39 @@ class LabelPreserving(RelationDefaults):
         return FollowUp(self.transform(sample.image, severity, rng))
 
     def transform(self, image: Image, severity: int, rng: Rng) -> Image:
-        """Return the changed image: same shape and dtype as ``image``, which is left alone."""
+        """Return the changed image, a new array of the shape and type of ``image``."""
         raise TypeError(f"{type(self).__name__} defines no transform")
 
 
 class Laddered(LabelPreserving):
-    """Base of relations whose strength is in numbers: a tuple of parameters per severity.
+    """Base class of relations whose severities are tuples of numeric parameters.
 
     Subclasses define ``made``.
     """
 
     ladder: tuple[Rung, ...]
-    """Parameters by severity, mildest first."""
+    """Parameters of each severity, mildest first."""
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         parameters = self.rung(severity)
         return FollowUp(None) if sample.image is None else self.made(sample, parameters, rng)
 
     def apply_between(self, sample: Sample, rng: Rng) -> FollowUp:
-        """Return a follow-up; each parameter is drawn evenly between its first and last value.
+        """Return a follow-up whose parameters are uniform between mildest and strongest severity.
 
-        Source: MedMNIST-C, section 2.3. Parameters that count things are cut down to whole numbers.
+        Source: MedMNIST-C, section 2.3. Parameters that are counts are truncated to integers.
         """
         ends = zip(self.ladder[0], self.ladder[-1], strict=True)
         drawn = tuple(first + (last - first) * float(rng.random()) for first, last in ends)
         return FollowUp(None) if sample.image is None else self.made(sample, drawn, rng)
 
     def rung(self, severity: int) -> Rung:
-        """Return the parameters of a severity. Raise InputError for one that does not exist."""
+        """Return the parameters of a severity; raise InputError if it does not exist."""
         self.check(severity)
         return self.ladder[self.severities.index(severity)]
 
     def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
-        """Return the follow-up of a sample that has an image."""
+        """Return the follow-up with these parameters of a sample that has an image."""
         raise TypeError(f"{type(self).__name__} defines no made")
 
 
@@ -172,14 +172,14 @@ _BOX = re.compile(r"\[\s*\d+(?:\.\d+)?(?:\s*,\s*\d+(?:\.\d+)?){3}\s*\]")
 
 
 def coordinates(ask: Ask) -> bool:
-    """Return whether a box [x1, y1, x2, y2] is named in the question or in an option."""
+    """Return whether a question or one of its options contains a box [x1, y1, x2, y2]."""
     return any(_BOX.search(text) for text in (ask.text, *ask.options))
 
 
 def moves(relation: RelationDefaults, follow_up: FollowUp, sample: Sample) -> bool:
-    """Return whether things change their place from the sample's image to the follow-up.
+    """Return whether positions in the image change from the source to the follow-up.
 
-    A random mask, which differs at every place, shows it.
+    The test is whether ``expect_mask`` changes a random mask.
     """
     if sample.image is None or follow_up.image is None:
         return False

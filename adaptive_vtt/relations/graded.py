@@ -1,9 +1,8 @@
-"""Identity and six graded relations, five severities each.
+"""Identity and six graded relations with five severities each.
 
-Every strength is one number per severity in a unit that does not depend on the image's
-size: grey levels on a 0..1 scale, degrees, or per cent of the shorter side. The ladders
-follow the spirit of ImageNet-C (Hendrycks & Dietterich, 2019); the noise and contrast
-ladders are its values for 224-pixel images.
+The strength of a severity is one number, in a unit that does not depend on the image's size: grey
+levels on a scale 0..1, degrees, or per cent of the shorter side. Severities are modelled on
+ImageNet-C (Hendrycks & Dietterich, 2019); noise and contrast have its values for 224-pixel images.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from .base import LabelPreserving, Laddered, Rng, Rung
 
 
 class Identity(LabelPreserving):
-    """The source image itself: relation 0, with the single severity 0."""
+    """Relation that returns a copy of the source image; its only severity is 0."""
 
     name = "identity"
     severities = (0,)
@@ -31,14 +30,14 @@ class Identity(LabelPreserving):
 
 @dataclass(frozen=True)
 class Graded(Laddered):
-    """A relation that a function ``change(image, rng, *parameters)`` makes of H x W x C uint8.
+    """Relation of a function ``change(image, rng, *parameters)`` of images H x W x C uint8.
 
     Args:
         name: Name of the relation.
-        ladder: The parameters of each severity, mildest first.
-        change: Returns the changed image, of the same shape.
-        about: A description in a line.
-        severities: One per rung of the ladder.
+        ladder: Parameters of each severity, mildest first.
+        change: Function that returns the changed image in the same shape.
+        about: Description in one line.
+        severities: Numbers of the severities, one per rung of the ladder.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Graded(Laddered):
 
 
 class Rotation(Laddered):
-    """Rotation about the centre, either way, filled from the nearest edge pixel, with masks."""
+    """Rotation about the centre in a random direction; corners repeat the nearest edge pixel."""
 
     name = "rotation"
     ladder = ((5.0,), (10.0,), (20.0,), (30.0,), (45.0,))
@@ -75,8 +74,13 @@ class Rotation(Laddered):
 
 
 def turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
-    """Return an image turned counter-clockwise about its centre, between pixels linearly unless
-    ``nearest``."""
+    """Return an image rotated counter-clockwise about its centre.
+
+    Args:
+        image: Image H x W x C or mask H x W of uint8.
+        degrees: Angle in degrees.
+        nearest: Whether to take the nearest pixel instead of bilinear interpolation.
+    """
     import cv2
 
     height, width = image.shape[:2]
@@ -87,32 +91,32 @@ def turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
 
 
 def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
-    """Return values on the 0..255 scale, clipped and rounded to uint8."""
+    """Return values on the scale 0..255, rounded and clipped to uint8."""
     return np.clip(np.rint(values), 0, 255).astype(np.uint8, order="C")
 
 
 def like(changed: npt.NDArray[Any], image: Image) -> Image:
-    """Return an image with the channel axis that OpenCV drops from one-channel images."""
+    """Return ``changed`` in the shape of ``image``: OpenCV drops the axis of a single channel."""
     return changed.reshape(image.shape)
 
 
 def gaussian_noise(image: Image, rng: Rng, deviation: float) -> Image:
-    """Add independent normal noise; ``deviation`` on the 0..1 scale."""
+    """Add independent normal noise with standard deviation ``deviation`` on the scale 0..1."""
     return to_bytes(image + 255 * deviation * rng.standard_normal(image.shape))
 
 
 def brightness_up(image: Image, rng: Rng, amount: float) -> Image:
-    """Move every value ``amount`` (0..1) of the way to white."""
+    """Move all values by the share ``amount`` (0..1) of their distance to white."""
     return to_bytes(image + amount * (255.0 - image))
 
 
 def brightness_down(image: Image, rng: Rng, amount: float) -> Image:
-    """Move every value ``amount`` (0..1) of the way to black."""
+    """Move all values by the share ``amount`` (0..1) of their distance to black."""
     return to_bytes(image * (1.0 - amount))
 
 
 def contrast_down(image: Image, rng: Rng, keep: float) -> Image:
-    """Keep the share ``keep`` (0..1) of each value's distance from the channel's mean."""
+    """Multiply the distances of values from their channel's mean by ``keep`` (0..1)."""
     mean = image.mean(axis=(0, 1), keepdims=True)
     return to_bytes(mean + keep * (image - mean))
 
@@ -127,7 +131,10 @@ def defocus_blur(image: Image, rng: Rng, percent: float) -> Image:
 
 @lru_cache(maxsize=64)
 def _disc(radius: float) -> Floats:
-    """Return a disc of any radius in pixels, its edge smoothed by 9 x 9 sub-pixels; sums to one."""
+    """Return the kernel of a disc, which sums to 1; its radius is in pixels.
+
+    A pixel's weight is the share of its 9 x 9 sub-pixels in the disc, so the edge is smooth.
+    """
     fine, half = 9, int(np.ceil(radius))
     side = (2 * half + 1) * fine
     at = (np.arange(side) + 0.5) / fine - half - 0.5

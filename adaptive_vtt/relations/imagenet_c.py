@@ -1,19 +1,19 @@
-"""ImageNet-C's corruptions that differ from MedMNIST-C's.
+"""ImageNet-C: eighteen corruptions, and the functions of those that MedMNIST-C does not have.
 
 Source: Hendrycks & Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
-Perturbations" (ICLR 2019). Included are the fifteen standard ones, speckle noise, normal blur and
-saturation. Spatter is left out, as its values are not at hand. Names are "imagenet-c/<corruption>",
-and the ladders are those for 224 x 224 images. The published files' preparation (resize to 256,
-crop to 224, JPEG at quality 85) is omitted.
+Perturbations" (ICLR 2019): the fifteen standard corruptions, speckle noise, Gaussian blur and
+saturation. Spatter is omitted, as its parameters are not available. Names are
+"imagenet-c/<corruption>", and the parameters are those for 224 x 224 images. The preparation of the
+published files (resize to 256, crop to 224, JPEG at quality 85) is omitted.
 
-Three things differ from the original. Frost is drawn, not photographed. The pixels of glass blur
-are shuffled in rounds. Random numbers come from the caller's generator.
+Three things differ from the original: frost is drawn, not photographed; the pixels of glass blur
+are shuffled in rounds; random numbers come from the caller's generator.
 
-Four corruptions do not grow with every severity:
+Four corruptions do not become stronger with every severity:
 
-- ``saturate``: severities 1 and 2 take colour away, 3 to 5 add it.
+- ``saturate``: severities 1 and 2 reduce the saturation, 3 to 5 increase it.
 - ``elastic_transform``: 1 and 2 shift and shear, 3 to 5 ripple.
-- ``frost``: 3 and 4 differ only in how much of the image is left.
+- ``frost``: 3 and 4 differ only in the weight of the image.
 - ``fog``: 3 and 4 differ only in smoothness.
 """
 
@@ -31,12 +31,15 @@ from .corruptions import IN_BOTH, Corruption, Kinds, enlarged, glass_blur, motio
 
 Floats = npt.NDArray[np.float32]
 PANE = 448
+"""Side of a sheet of frost in pixels."""
 PANES = 5
+"""Number of different sheets of frost."""
 ICE = np.array([0.88, 0.95, 1.0], np.float32)
+"""Colour of frost: red, green and blue in 0..1."""
 
 
 def fog(image: Image, rng: Rng, amount: float, decay: float) -> Image:
-    """Add ``amount`` times a cloud in 0..1 and scale back to the image's largest value."""
+    """Add ``amount`` times a ``plasma`` cloud, then scale to the image's former maximum."""
     height, width = image.shape[:2]
     side = 1 << int(np.ceil(np.log2(max(height, width, 2))))
     cloud = plasma(side, decay, rng)[:height, :width, None]
@@ -47,8 +50,8 @@ def fog(image: Image, rng: Rng, amount: float, decay: float) -> Image:
 def plasma(side: int, decay: float, rng: Rng) -> npt.NDArray[np.float64]:
     """Return a periodic cloud in 0..1, side x side (a power of two), by diamond-square.
 
-    The noise added at each finer grid has the square of a width that starts at 100 and is
-    divided by ``decay`` from grid to grid.
+    The noise of a grid is uniform in -width^2..width^2. The width is 100 for the coarsest grid, and
+    is divided by ``decay`` for the next finer one.
     """
     cloud, width = np.zeros((1, 1)), 100.0
 
@@ -78,10 +81,11 @@ def snow(
     sigma: float,
     keep: float,
 ) -> Image:
-    """Add flakes that fall at -135 to -45 degrees, each twice, to a pale image.
+    """Add flakes that fall at -135 to -45 degrees to an image with paler colours.
 
-    Flakes are normal noise (``mean``, ``deviation``), enlarged by ``zoom``, black below
-    ``threshold`` and smeared (``radius``, ``sigma`` px); a share ``keep`` of the image stays.
+    Flakes are normal noise (``mean``, ``deviation``), enlarged by ``zoom``, set to 0 below
+    ``threshold``, blurred (``radius``, ``sigma`` px) and added twice, once rotated by 180 degrees.
+    The weight of the image is ``keep``, that of its paler version 1 - ``keep``.
     """
     flakes = rng.normal(mean, deviation, image.shape[:2]).astype(np.float32)
     flakes = enlarged(flakes, zoom)
@@ -94,10 +98,10 @@ def snow(
 
 
 def frost(image: Image, rng: Rng, keep: float, ice: float) -> Image:
-    """Return ``keep`` of the image plus ``ice`` of a frosted pane.
+    """Return ``keep`` times the image plus ``ice`` times frost.
 
-    ImageNet-C lays photographs of frost over the image. These panes are drawn: five sheets of ice
-    ferns. A random part of one is cut out, with 224 px of it on the image's shorter side.
+    ImageNet-C adds photographs of frost. Here a random part of one of five drawn sheets of ice
+    ferns is added, at a scale where 224 px of the sheet cover the image's shorter side.
     """
     height, width = image.shape[:2]
     scale = 224 / min(height, width)
@@ -110,7 +114,7 @@ def frost(image: Image, rng: Rng, keep: float, ice: float) -> Image:
 
 @lru_cache(maxsize=PANES)
 def pane(number: int) -> Floats:
-    """Return sheet ``number`` of drawn frost (448, 448) in 0..1, always the same."""
+    """Return sheet ``number`` (0..4) of drawn frost, (448, 448) in 0..1; it is not random."""
     rng = np.random.default_rng([number, PANE])
     ferns = np.zeros((PANE, PANE), np.float32)
     for _ in range(110):
@@ -130,7 +134,7 @@ def _fern(
     rng: Rng,
     depth: int = 0,
 ) -> None:
-    """Draw a stem from ``start`` that bends slightly, with shorter branches at 60 degrees."""
+    """Draw a slightly bent stem from ``start``, with shorter branches at 60 degrees."""
     at, bend, gap = start, rng.normal(0, 0.03), 7.0
     for step in range(max(1, int(length / gap))):
         angle += bend + rng.normal(0, 0.03)
@@ -146,19 +150,25 @@ def _fern(
 
 
 LENGTH = 244
-"""Unit of the published numbers, in pixels of a 224-pixel image (ImageNet-C's own factor)."""
+"""Unit of ``draw``'s parameters, in pixels of a 224-pixel image (ImageNet-C's factor)."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A deformation: an affine map (2, 3), then the place (x, y) that each pixel comes from."""
+    """Deformation of an image: an affine map, then a displacement of all pixels.
+
+    Attributes:
+        affine: The affine map (2, 3).
+        x: Columns (H, W) in the mapped image from which pixels are taken.
+        y: Rows (H, W) in the mapped image from which pixels are taken.
+    """
 
     affine: npt.NDArray[np.float64]
     x: Floats
     y: Floats
 
     def moved(self, image: npt.NDArray[np.uint8], interpolation: int) -> npt.NDArray[np.uint8]:
-        """Return ``image`` (H, W) or (H, W, C) after both, mirrored at its edges."""
+        """Return ``image`` (H, W) or (H, W, C) after the deformation, mirrored at its edges."""
         size, border = image.shape[1::-1], cv2.BORDER_REFLECT_101
         turned = cv2.warpAffine(image, self.affine, size, flags=interpolation, borderMode=border)
         bent = cv2.remap(turned, self.x, self.y, interpolation, borderMode=cv2.BORDER_REFLECT)
@@ -167,7 +177,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Elastic(Corruption):
-    """The elastic deformation as a relation: masks move along with the image."""
+    """Elastic deformation, which is applied to masks as well."""
 
     def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         image = np.ascontiguousarray(sample.require_image())
@@ -175,22 +185,22 @@ class Elastic(Corruption):
         return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Return the mask (H, W) moved to the nearest pixel."""
+        """Return the mask (H, W) after the deformation, with nearest-pixel interpolation."""
         field: Field = follow_up.details["field"]
         return field.moved(mask.astype(np.uint8), cv2.INTER_NEAREST).astype(bool)
 
 
 def elastic_transform(image: Image, rng: Rng, alpha: float, sigma: float, shift: float) -> Image:
-    """Return the image moved by a field drawn for it; the numbers are those of ``draw``."""
+    """Return the image after a random deformation; ``draw`` explains the parameters."""
     return draw(image.shape, rng, alpha, sigma, shift).moved(image, cv2.INTER_LINEAR)
 
 
 def draw(shape: tuple[int, ...], rng: Rng, alpha: float, sigma: float, shift: float) -> Field:
-    """Return a random affine map and smooth random displacements for images of ``shape``.
+    """Return a random deformation for images of ``shape``.
 
-    Three points around the centre move up to ``shift`` in either direction. Every pixel then moves
-    by ``alpha`` times uniform noise on -1..1 that was smoothed by ``sigma``. The unit of all three
-    is ``LENGTH``, which scales with the shorter side.
+    The affine map moves three points around the centre by up to ``shift`` along both axes. The
+    displacement of a pixel is ``alpha`` times uniform noise on -1..1, smoothed with a Gaussian of
+    standard deviation ``sigma``. The unit of all three is LENGTH times the shorter side / 224.
     """
     height, width = shape[:2]
     unit = LENGTH * min(height, width) / 224
@@ -232,11 +242,11 @@ NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 
 
 def relations() -> list[Corruption]:
-    """Return the eighteen corruptions; data/imagenet_c.json has their parameters by severity."""
-    made: list[Corruption] = []
+    """Return the eighteen corruptions with the parameters of data/imagenet_c.json."""
+    listed: list[Corruption] = []
     for name, ladder in corruptions.published("imagenet_c").items():
         change, about = KINDS[name]
         kind = Elastic if change is elastic_transform else Corruption
-        steps, in_order = tuple(map(tuple, ladder)), name not in NOT_IN_ORDER
-        made.append(kind(f"imagenet-c/{name}", steps, change, about, in_order=in_order))
-    return made
+        rungs, in_order = tuple(map(tuple, ladder)), name not in NOT_IN_ORDER
+        listed.append(kind(f"imagenet-c/{name}", rungs, change, about, in_order=in_order))
+    return listed

@@ -3,11 +3,11 @@
 Source: arXiv 2406.17536, with the values of the registry of medmnistc 0.1.0: 131 pairs of data set
 and corruption, five severities each. The names are "medmnistc/<flag>/<corruption>".
 
-The published behaviour is kept, oddities included:
+The published behaviour is kept, also where it is surprising:
 
-- results are cut down to whole grey levels, not rounded;
+- results are truncated to whole grey levels, not rounded;
 - grey images are repeated to three channels first, so that noise is drawn three times and
-  mixed: its deviation shrinks to 0.67, and impulses take eight levels of grey;
+  averaged: its deviation shrinks to 0.67, and impulses have eight levels of grey;
 - black_corner of dermamnist is stronger at severity 4 (0.9) than at 5 (0.95);
 - stain_deposit of bloodmnist has the same number of marks at severities 3 to 5, and only
   severity 5 has larger marks; retinamnist darkens and fades but never brightens;
@@ -32,8 +32,11 @@ from .base import Rng
 from .corruptions import IN_BOTH, Corruption, Kinds, published
 
 PUBLISHED = 224
+"""Side in pixels of the images for which the values were published."""
 MARGIN = 10
+"""Minimum distance of ink marks and words from the image's edge, in pixels of PUBLISHED."""
 MARKS = 10
+"""Number of different ink marks per size."""
 VEILS = {
     opacity: np.rint(np.arange(256) + np.arange(255, -1, -1) * (opacity / 255)).astype(np.uint8)
     for opacity in (100, 130)
@@ -44,14 +47,14 @@ VEILS = {
 def stain_deposit(image: Image, rng: Rng, most: float, side: float = 24) -> Image:
     """Add one to ``most`` black ink marks in patches of ``side`` px, away from the edge.
 
-    The published marks are pictures, and these are drawn to look alike. A mark is the largest piece
-    of smooth noise under a round window. It covers 48 to 78 per cent of a patch of 24 px, and 47 to
-    61 of one of 32 px. There are ten marks per size.
+    The published marks are pictures; these are drawn and look similar. A mark is the largest piece
+    of smooth noise under a round window. It covers 48 to 78 per cent of a patch of 24 px, and 48 to
+    61 per cent of a patch of 32 px.
     """
     changed, scale = image.copy(), _scale(image)
-    bank = _marks(max(1, round(side * scale)), 0.61 if side > 24 else 0.78)
+    marks = _marks(max(1, round(side * scale)), 0.61 if side > 24 else 0.78)
     for _ in range(int(rng.integers(1, int(most), endpoint=True))):
-        mark = bank[int(rng.integers(len(bank)))]
+        mark = marks[int(rng.integers(len(marks)))]
         high, wide = mark.shape
         y = _within(rng, MARGIN * scale, image.shape[0] - high - MARGIN * scale)
         x = _within(rng, MARGIN * scale, image.shape[1] - wide - MARGIN * scale)
@@ -61,7 +64,7 @@ def stain_deposit(image: Image, rng: Rng, most: float, side: float = 24) -> Imag
 
 @lru_cache(maxsize=64)
 def _marks(side: int, most: float) -> tuple[Mask, ...]:
-    """Return ten ink marks (side, side) that cover up to ``most`` of it, always the same."""
+    """Return the ten ink marks (side, side), which cover 0.48 to ``most`` of the square."""
     shares = np.linspace(0.48, most, MARKS)
     return tuple(
         _mark(side, float(s), np.random.default_rng([side, i])) for i, s in enumerate(shares)
@@ -79,10 +82,10 @@ def _mark(side: int, share: float, rng: Rng) -> Mask:
 
 
 def bubble(image: Image, rng: Rng, largest: float, most: float) -> Image:
-    """Add seven to ``most`` whitish discs of 3 to ``largest`` px with a brighter rim of 2 px.
+    """Add seven to ``most`` whitish discs of radius 3 to ``largest`` px with a rim of 2 px.
 
-    A later disc hides the parts of earlier ones below it. Opacity is 130 / 255 in the rim and
-    100 / 255 within.
+    A disc replaces the parts of earlier discs below it. Its opacity is 100 / 255, that of the rim
+    130 / 255.
     """
     height, width = image.shape[:2]
     scale = _scale(image)
@@ -109,10 +112,10 @@ def black_corner(image: Image, rng: Rng, share: float) -> Image:
 
 
 def characters(image: Image, rng: Rng, words: float, letters: float, size: float) -> Image:
-    """Add one to ``words`` words of 3 to ``letters`` random small letters, a colour each.
+    """Add one to ``words`` words of 3 to ``letters`` random small letters in random colours.
 
     The font is OpenCV's duplex, anti-aliased, of thickness 1 and a scale of 0.14 to ``size``.
-    Letters of 224-pixel images are three pixels high, and no smaller on smaller images.
+    Letters are three pixels high in 224-pixel images, and also in smaller images.
     """
     changed, scale = image.copy(), max(1.0, _scale(image))
     height, width = image.shape[:2]
@@ -133,7 +136,7 @@ def _scale(image: Image) -> float:
 
 
 def _within(rng: Rng, low: float, high: float) -> int:
-    """Return a random whole number from low to high, both included, or low if high is lower."""
+    """Return a random integer in low..high, both included, or low if high is lower."""
     first = max(0, round(low))
     return int(rng.integers(first, max(first, round(high)), endpoint=True))
 
@@ -164,14 +167,14 @@ CATEGORIES = {
     ),
     "task-specific": ("stain_deposit", "bubble", "black_corner", "characters"),
 }
-"""The paper's Table 1; the published registry has gamma among the task-specific ones."""
+"""Category -> corruptions (the paper's Table 1; the registry lists gamma as task-specific)."""
 
 
 NOT_IN_ORDER = ("medmnistc/bloodmnist/stain_deposit", "medmnistc/dermamnist/black_corner")
 
 
 def flags() -> list[str]:
-    """Return the twelve data sets with a profile."""
+    """Return the names of the twelve data sets."""
     return [*published("medmnistc")]
 
 
@@ -185,9 +188,9 @@ def relations(flag: str) -> list[Corruption]:
         InputError: The flag is unknown.
     """
     check_known("MedMNIST-C data set", flag, flags())
-    made = []
+    listed = []
     for kind, ladder in published("medmnistc")[flag]["corruptions"].items():
         (change, about), name = KINDS[kind], f"medmnistc/{flag}/{kind}"
         in_order = name not in NOT_IN_ORDER
-        made.append(Corruption(name, tuple(map(tuple, ladder)), change, about, in_order=in_order))
-    return made
+        listed.append(Corruption(name, tuple(map(tuple, ladder)), change, about, in_order=in_order))
+    return listed

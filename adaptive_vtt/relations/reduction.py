@@ -1,11 +1,10 @@
-"""Reductions: crop, stretch and rotate, with the exact part of the source that stays visible.
+"""Crop, stretch and rotate, which keep a part of an image, and the exact part that they keep.
 
 They follow REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
-2024, sections IV-C and IV-D). A follow-up shows a part of its source, and the visible share of an
-object decides what an answer about it should be. A pixel is visible if its centre lies in the part
-that is kept, which is one interval of each row.
+2024, sections IV-C and IV-D). The visible share of an object decides what an answer about it should
+be. A pixel is visible if its centre lies in the kept part, which is one interval of each row.
 
-Boxes are (x1, y1, x2, y2) in pixels, the last two exclusive. No candidate keeps everything.
+Boxes are (x1, y1, x2, y2) in pixels; x2 and y2 are exclusive. No candidate keeps the whole image.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,30 +20,30 @@ from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
 from .base import Laddered, RelationDefaults, Rng, Rung
 
 MIN_STRETCH = 0.6
-"""Least share of an axis that a stretch keeps (REIC)."""
+"""Minimum share of an axis that a stretch keeps (REIC)."""
 MAX_DEGREES = 30
-"""Largest rotation in either direction (REIC)."""
+"""Maximum angle of a rotation in either direction (REIC)."""
 
 
 class Reduction:
-    """Base of reductions, by the part that they keep in view."""
+    """Base class of reductions."""
 
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
         """Return the visible interval of each row: first column (H,) and last + 1 (H,)."""
         raise TypeError(f"{type(self).__name__} defines no spans")
 
     def visible(self, height: int, width: int) -> Mask:
-        """Return a mask (H, W) of the source's pixels in view, REIC's M_tran."""
+        """Return a mask (H, W) of the source's visible pixels, REIC's M_tran."""
         first, end = self.spans(height, width)
         columns = np.arange(width)
         return (columns >= first[:, None]) & (columns < end[:, None])
 
 
 class Rectangle(Reduction):
-    """A reduction that keeps an upright ``rectangle``."""
+    """Base class of reductions that keep an upright rectangle."""
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return the kept box. Raise InputError for an impossible one."""
+        """Return the kept box; raise InputError if the image does not contain it."""
         raise TypeError(f"{type(self).__name__} defines no rectangle")
 
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
@@ -56,7 +55,7 @@ class Rectangle(Reduction):
 
 @dataclass(frozen=True)
 class Crop(Rectangle):
-    """Keeps the pixels from the top left (inclusive) to the bottom right (exclusive)."""
+    """Crop to a box; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -67,24 +66,24 @@ class Crop(Rectangle):
         return f"crop {self.left},{self.top},{self.right},{self.bottom}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Raise InputError unless it lies within H x W."""
+        """Return the kept box; raise InputError if the image does not contain it."""
         if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
             expected = f"a box within {width} x {height} pixels"
             raise unexpected("crop", expected, (self.left, self.top, self.right, self.bottom))
         return self.left, self.top, self.right, self.bottom
 
     def image(self, image: Image) -> Image:
-        """Return the follow-up of a source H x W x C, at its own size."""
+        """Return the follow-up of a source H x W x C, in the size of the kept part."""
         left, top, right, bottom = self.rectangle(*image.shape[:2])
         return image[top:bottom, left:right].copy()
 
     def mask(self, mask: Mask) -> Mask:
-        """Return ``mask`` (H x W) of the source in the follow-up."""
+        """Return the mask in the follow-up, given the mask (H x W) in the source."""
         left, top, right, bottom = self.rectangle(*mask.shape)
         return mask[top:bottom, left:right].copy()
 
     def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
-        """Return ``boxes`` (n, 4), cut to the follow-up; the area is 0 outside it."""
+        """Return boxes (n, 4) in the follow-up, clipped to it; invisible ones have area 0."""
         left, top, right, bottom = self.rectangle(height, width)
         moved = np.asarray(boxes, float).reshape(-1, 4) - [left, top, left, top]
         return _clipped(moved, bottom - top, right - left)
@@ -92,7 +91,13 @@ class Crop(Rectangle):
 
 @dataclass(frozen=True)
 class Stretch(Rectangle):
-    """Keeps ``start`` to ``stop`` of one axis (0 down, 1 across), drawn out to the old size."""
+    """Crop of one axis to start..stop, resized to the source's size.
+
+    Args:
+        axis: 0: vertical, 1: horizontal.
+        start: First row or column that is kept.
+        stop: Last row or column that is kept + 1.
+    """
 
     axis: int
     start: int
@@ -102,10 +107,10 @@ class Stretch(Rectangle):
         return f"stretch {('down', 'across')[self.axis]} {self.start}..{self.stop}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Raise InputError for less than 0.6 of the axis."""
+        """Return the kept box; raise InputError if it is less than 0.6 of the axis."""
         length = (height, width)[self.axis]
-        least = MIN_STRETCH * length
-        if self.start < 0 or self.stop > length or self.stop - self.start < least:
+        shortest = MIN_STRETCH * length
+        if self.start < 0 or self.stop > length or self.stop - self.start < shortest:
             expected = f"an interval within 0..{length} that keeps at least {MIN_STRETCH} of it"
             raise unexpected("stretch", expected, f"{self.start}..{self.stop}")
         if self.axis == 0:
@@ -129,10 +134,9 @@ class Stretch(Rectangle):
 
 @dataclass(frozen=True)
 class Rotate(Reduction):
-    """Turns about the centre (counter-clockwise), then keeps the largest rectangle.
+    """Rotation about the centre (counter-clockwise), cropped to the largest upright rectangle.
 
-    That rectangle is the largest upright one that shows no black border: every pixel of the
-    follow-up comes from between pixel centres of the source.
+    The rectangle has no black border: all its pixels are interpolated between pixels of the source.
     """
 
     degrees: float
@@ -151,16 +155,16 @@ class Rotate(Reduction):
 
     @lru_cache(maxsize=1024)  # noqa: B019 - frozen and small; most images share a few sizes
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
-        """Return the visible interval of each row; the arrays are cached, so never change them."""
+        """Return the visible interval of each row as read-only arrays, which are cached."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
-        down = np.arange(height, dtype=np.float64) - (height - 1) / 2
+        y = np.arange(height, dtype=np.float64) - (height - 1) / 2
         # |cos x + sin y| <= half the kept width, |cos y - sin x| <= half the kept height
-        low, high = _interval(cos, sin * down, kept_width / 2)
-        low_too, high_too = _interval(-sin, cos * down, kept_height / 2)
+        left, right = _interval(cos, sin * y, kept_width / 2)
+        bottom, top = _interval(-sin, cos * y, kept_height / 2)
         middle = (width - 1) / 2
-        first = np.ceil(np.maximum(low, low_too) + middle - 1e-9)
-        last = np.floor(np.minimum(high, high_too) + middle + 1e-9)
+        first = np.ceil(np.maximum(left, bottom) + middle - 1e-9)
+        last = np.floor(np.minimum(right, top) + middle + 1e-9)
         first = np.clip(first, 0, width).astype(np.int64)
         end = np.maximum(np.clip(last + 1, 0, width).astype(np.int64), first)
         first.flags.writeable = end.flags.writeable = False
@@ -205,10 +209,10 @@ Reductions = Sequence[Crop | Stretch | Rotate]
 
 
 def largest_rectangle(width: float, height: float, degrees: float) -> tuple[float, float]:
-    """Return width and height of the largest upright rectangle within a turned one.
+    """Return width and height of the largest upright rectangle in a rotated rectangle.
 
-    Either all four corners touch the turned sides, or, for a long thin one, two opposite
-    corners touch its long sides and the others are free.
+    All four corners touch the rotated sides, unless the rotated rectangle is long and thin: then
+    two opposite corners touch its long sides.
     """
     cos, sin = abs(np.cos(np.deg2rad(degrees))), abs(np.sin(np.deg2rad(degrees)))
     if sin < 1e-12:
@@ -230,21 +234,22 @@ def crops(
     steps: int = 20,
     larger_than: float = 0.0,
 ) -> list[Crop]:
-    """Return up to firsts * steps^2 crops: random top-left points, each with a grid of others.
+    """Return up to firsts * steps^2 crops: random top-left points with grids of bottom-right ones.
 
-    Bottom-right points divide the area to the right and below evenly, as the paper gives no step.
+    The grid divides the area to the right and below evenly, as the paper does not state a step.
 
     Args:
         height: Height of the image in pixels.
         width: Width of the image in pixels.
         rng: Generator.
-        firsts: Number of top-left points, drawn among those that leave room for the least area.
-        steps: Number of columns, and of rows, of bottom-right points.
-        larger_than: Area in pixels that crops exceed. REIC takes the mean area of the objects.
+        firsts: Number of top-left points, among those with more than ``larger_than`` to the right
+            and below.
+        steps: Number of columns, and of rows, in a grid of bottom-right points.
+        larger_than: Area in pixels that crops exceed; REIC's is the mean area of the objects.
     """
     left, top = rng.integers(0, width, 64 * firsts), rng.integers(0, height, 64 * firsts)
-    able = np.flatnonzero((width - left) * (height - top) > larger_than)[:firsts]
-    left, top = left[able], top[able]
+    large_enough = np.flatnonzero((width - left) * (height - top) > larger_than)[:firsts]
+    left, top = left[large_enough], top[large_enough]
     shares = np.arange(1, steps + 1) / steps
     right = left[:, None] + np.ceil((width - left)[:, None] * shares).astype(int)
     bottom = top[:, None] + np.ceil((height - top)[:, None] * shares).astype(int)
@@ -260,26 +265,26 @@ def crops(
 def stretches(
     height: int, width: int, rng: Rng, *, firsts: int = 10, steps: int = 20
 ) -> list[Stretch]:
-    """Return up to firsts * steps stretches of either axis: random starts, evenly spaced stops."""
-    parameters = set()
+    """Return up to firsts * steps stretches per axis: random starts, evenly spaced stops."""
+    intervals = set()
     for axis, length in enumerate((height, width)):
-        least = int(np.ceil(MIN_STRETCH * length))
-        for start in rng.integers(0, length - least + 1, firsts).tolist():
-            stops = np.unique(np.rint(np.linspace(start + least, length, steps)).astype(int))
-            parameters |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
-    return [Stretch(*each) for each in sorted(parameters)]
+        shortest = int(np.ceil(MIN_STRETCH * length))
+        for start in rng.integers(0, length - shortest + 1, firsts).tolist():
+            stops = np.unique(np.rint(np.linspace(start + shortest, length, steps)).astype(int))
+            intervals |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
+    return [Stretch(*interval) for interval in sorted(intervals)]
 
 
 def rotations() -> list[Rotate]:
-    """Return every whole degree from -30 to 30 but 0."""
-    return [Rotate(d) for d in range(-MAX_DEGREES, MAX_DEGREES + 1) if d]
+    """Return the rotations by whole degrees from -30 to 30, except 0."""
+    return [Rotate(degrees) for degrees in range(-MAX_DEGREES, MAX_DEGREES + 1) if degrees]
 
 
 def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floats:
-    """Return the shares (m, n) of m masks (H, W) that n reductions keep in view.
+    """Return the visible shares (m, n) of m masks (H, W) after n reductions.
 
-    This is REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost
-    of a crop or stretch independent of the image, that of a rotation linear in its height.
+    This is REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). With summed-area tables a crop
+    or stretch takes constant time, and a rotation time linear in the image's height.
 
     Raises:
         InputError: A mask is empty.
@@ -289,19 +294,19 @@ def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floa
     areas = sums[:, -1, -1]
     if not areas.all():
         raise InputError(f"visible shares: mask {int(np.argmin(areas))} is empty")
-    seen = np.empty((len(sums), len(reductions)))
-    turned = {i: each for i, each in enumerate(reductions) if isinstance(each, Rotate)}
-    upright = {i: each for i, each in enumerate(reductions) if not isinstance(each, Rotate)}
+    visible = np.empty((len(sums), len(reductions)))  # in pixels
+    rotated = {i: r for i, r in enumerate(reductions) if isinstance(r, Rotate)}
+    upright = {i: r for i, r in enumerate(reductions) if not isinstance(r, Rotate)}
     if upright:
-        x1, y1, x2, y2 = np.array([each.rectangle(*shape) for each in upright.values()]).T
-        shares = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
-        seen[:, [*upright]] = shares
-    if turned:
-        rows, at = np.diff(sums, axis=1), np.arange(shape[0])
-        spans = np.array([each.spans(*shape) for each in turned.values()])
-        inside = rows[:, at, spans[:, 1]] - rows[:, at, spans[:, 0]]
-        seen[:, [*turned]] = inside.sum(axis=2)
-    return seen / areas[:, None]
+        x1, y1, x2, y2 = np.array([r.rectangle(*shape) for r in upright.values()]).T
+        pixels = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
+        visible[:, [*upright]] = pixels
+    if rotated:
+        rows, y = np.diff(sums, axis=1), np.arange(shape[0])
+        spans = np.array([r.spans(*shape) for r in rotated.values()])
+        pixels_in_row = rows[:, y, spans[:, 1]] - rows[:, y, spans[:, 0]]
+        visible[:, [*rotated]] = pixels_in_row.sum(axis=2)
+    return visible / areas[:, None]
 
 
 def resized(image: Image, height: int, width: int) -> Image:
@@ -311,26 +316,26 @@ def resized(image: Image, height: int, width: int) -> Image:
 
 
 def resized_mask(mask: Mask, height: int, width: int) -> Mask:
-    """Return a mask resized: each new pixel has the value of the old one at its centre."""
+    """Return a mask resized with nearest-pixel interpolation."""
     bits = mask.astype(np.uint8)
     return cv2.resize(bits, (width, height), interpolation=cv2.INTER_NEAREST_EXACT) > 0
 
 
 @dataclass(frozen=True)
 class Reduce(Laddered):
-    """A reduction of one kind as a relation; follow-ups have the size of their source.
+    """Relation of one kind of reduction; follow-ups have the size of their source.
 
-    A few random placements are tried, and the one that keeps most of the least visible object of
-    ``sample.masks`` is taken, so that answers about these objects should hold. Without masks it is
-    the first. ``details`` of a follow-up are the ``reduction`` and ``visible``, a mask of the
-    source's pixels in view.
+    It draws TRIES random placements and takes the one with the largest visible share of the least
+    visible object of ``sample.masks``, so that answers about these objects should hold. Without
+    masks it takes the first. ``details`` of a follow-up are the ``reduction`` and ``visible``, a
+    mask of the source's visible pixels.
 
     Args:
         name: Name of the relation.
         place: Function that returns a random reduction for height, width, strength and a generator.
-        ladder: Strength of each severity. Crop: share of the area kept, at the source's aspect;
-            stretch: share of the axis kept; rotate: degrees.
-        about: Description in a line.
+        ladder: Strength of each severity. Crop: kept share of the area, at the source's aspect
+            ratio; stretch: kept share of the axis; rotate: degrees.
+        about: Description in one line.
     """
 
     name: str
@@ -344,10 +349,10 @@ class Reduce(Laddered):
     def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         source = sample.require_image()
         height, width = source.shape[:2]
-        tried = [self.place(height, width, parameters[0], rng) for _ in range(self.TRIES)]
+        placements = [self.place(height, width, parameters[0], rng) for _ in range(self.TRIES)]
         objects = [mask for mask in sample.masks.values() if mask.any()]
-        best = int(visible_shares(objects, tried).min(axis=0).argmax()) if objects else 0
-        reduction = tried[best]
+        best = int(visible_shares(objects, placements).min(axis=0).argmax()) if objects else 0
+        reduction = placements[best]
         details = {"reduction": reduction, "visible": reduction.visible(height, width)}
         return FollowUp(resized(reduction.image(source), height, width), details)
 
@@ -358,20 +363,20 @@ class Reduce(Laddered):
 
 
 def relations() -> list[RelationDefaults]:
-    """Return crop, stretch and rotate, each in five strengths."""
+    """Return the relations crop, stretch and rotate with five severities each."""
     return [
         Reduce(f"reduction/{kind}", place, tuple((s,) for s in strengths), about)
         for kind, place, strengths, about in (
-            ("crop", _place_crop, (0.9, 0.8, 0.7, 0.6, 0.5), CROPS),
-            ("stretch", _place_stretch, (0.92, 0.84, 0.76, 0.68, 0.6), STRETCHES),
-            ("rotate", _place_rotate, (6, 12, 18, 24, 30), ROTATIONS),
+            ("crop", _place_crop, (0.9, 0.8, 0.7, 0.6, 0.5), _CROPS),
+            ("stretch", _place_stretch, (0.92, 0.84, 0.76, 0.68, 0.6), _STRETCHES),
+            ("rotate", _place_rotate, (6, 12, 18, 24, 30), _ROTATIONS),
         )
     ]
 
 
-CROPS = "crop at the same aspect; strength: share of the area kept"
-STRETCHES = "part of one axis drawn out; strength: share of the axis kept"
-ROTATIONS = "turn either way without black border; strength: degrees"
+_CROPS = "crop at the same aspect; strength: share of the area kept"
+_STRETCHES = "part of one axis drawn out; strength: share of the axis kept"
+_ROTATIONS = "turn either way without black border; strength: degrees"
 
 
 def _place_crop(height: int, width: int, share: float, rng: Rng) -> Crop:

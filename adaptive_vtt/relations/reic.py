@@ -1,14 +1,14 @@
-"""REIC's three reductions as relations: a severity is the number of a candidate follow-up.
+"""REIC's three reductions as relations; severity k is the k-th best candidate of an image.
 
 Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
-sections IV-C and IV-D. All candidates of an image are enumerated, and the best few by REIC's two
-scores are kept, best first. The first score favours candidates that make objects disappear over
-those that leave them half in view, which allow no expectation. The second favours parts of the
-image that no chosen candidate shows.
+sections IV-C and IV-D. All candidates of an image are enumerated, and REIC's two scores rank them.
+The first score prefers candidates in which objects disappear to those in which they are partly
+visible, which allow no expectation. The second prefers parts of the image that no chosen candidate
+shows.
 
-The objects that scores count are known before any follow-up is made. They are those that a caption
-names, recorded beforehand or the audited model's (``Naming``), or else all detected ones.
-Severities 1 to 3 are then the follow-ups that REIC would ask about for such a caption.
+The scores count the objects that a caption names (``Naming``); the caption was recorded beforehand
+or is the audited model's. Without a caption they count all detected objects. Severities 1 to 3 are
+the follow-ups that REIC would use for such a caption.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from .reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 Ints = npt.NDArray[np.int64]
 
 T_DOWN, T_UP = 0.2, 0.9
-"""Shares of an object in view: up to T_DOWN it has disappeared, from T_UP on it is retained, in
-between it is ambiguous (REIC, section IV-D)."""
+"""Thresholds of an object's visible share: up to T_DOWN it has disappeared, from T_UP on it is
+retained, in between it is ambiguous (REIC, section IV-D)."""
 
 
 def statuses(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> npt.NDArray[np.int8]:
-    """Return 1 for retained, 0 for ambiguous, -1 for disappeared objects, by visible shares."""
+    """Return 1 for retained, 0 for ambiguous and -1 for disappeared objects."""
     return (shares >= up).astype(np.int8) - (shares <= down).astype(np.int8)
 
 
@@ -45,46 +45,52 @@ def ambiguity(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> Floats:
 
 
 def spans(reductions: Reductions, height: int, width: int) -> Ints:
-    """Return (n, 2, H): first and end (exclusive) of each row's interval in view."""
-    return np.array([each.spans(height, width) for each in reductions], np.int64)
+    """Return start and end (exclusive) of the visible interval of each row, (n, 2, H)."""
+    return np.array([reduction.spans(height, width) for reduction in reductions], np.int64)
 
 
-def differences(every: Ints, one: Ints) -> Floats:
-    """Return Diff = 1 - |M_i and M_j| / |M_i or M_j| (n,), of n candidates' spans from one's."""
-    first, end = np.moveaxis(every, -2, 0)
-    shared = np.maximum(np.minimum(end, one[1]) - np.maximum(first, one[0]), 0).sum(axis=-1)
-    union = (end - first).sum(axis=-1) + (one[1] - one[0]).sum() - shared
+def differences(candidates: Ints, chosen: Ints) -> Floats:
+    """Return REIC's Diff = 1 - |M_i and M_j| / |M_i or M_j|, (n,).
+
+    Args:
+        candidates: Spans (n, 2, H) of the candidates i.
+        chosen: Spans (2, H) of the candidate j.
+    """
+    first, end = np.moveaxis(candidates, -2, 0)
+    overlap = np.minimum(end, chosen[1]) - np.maximum(first, chosen[0])
+    shared = np.maximum(overlap, 0).sum(axis=-1)
+    union = (end - first).sum(axis=-1) + (chosen[1] - chosen[0]).sum() - shared
     return np.asarray(1 - shared / np.maximum(union, 1), np.float64)
 
 
 def normalised(scores: Floats) -> Floats:
-    """Return scores (n,) scaled to 0..1; all 0 where they are equal."""
+    """Return scores (n,) scaled to 0..1, or zeros if all are equal."""
     low, high = scores.min(), scores.max()
     return np.zeros_like(scores) if high == low else (scores - low) / (high - low)
 
 
 def select(
     scores: Floats,
-    every: Ints,
+    candidates: Ints,
     k: int,
     *,
     by_ambiguity: bool = True,
     by_diversity: bool = True,
     rng: Rng | None = None,
 ) -> list[int]:
-    """Return the places of up to k candidates, best first.
+    """Return the indices of up to k candidates, best first.
 
-    The first has the highest S_amb. Each later one has the highest sum of S_amb and S_div, the
-    difference from the nearest chosen one. Both are normalised over all candidates, chosen ones
-    included (the paper does not say). Ties go to the lowest place.
+    The first has the highest S_amb. The next ones have the highest sum of S_amb and S_div, the
+    difference from the nearest chosen candidate. Both are normalised over all candidates, also the
+    chosen ones, as the paper does not say. Ties go to the lowest index.
 
     Args:
         scores: S_amb (n,) of the candidates.
-        every: Their spans (n, 2, H).
+        candidates: Spans (n, 2, H) of the candidates.
         k: Number of candidates to select.
-        by_ambiguity: False for the paper's Setting-1: the first is random, later ones follow
-            diversity alone.
-        by_diversity: False for the paper's Setting-2: all follow ambiguity.
+        by_ambiguity: False for the paper's Setting-1: the first is random, and diversity alone
+            selects the next ones.
+        by_diversity: False for the paper's Setting-2: ambiguity alone selects all.
         rng: Generator for the first candidate of Setting-1.
     """
     nearest = np.full(len(scores), np.inf)
@@ -96,37 +102,34 @@ def select(
             total += normalised(nearest)
         total[chosen] = -np.inf
         first = None if chosen or by_ambiguity else rng
-        place = int(np.argmax(total) if first is None else first.integers(len(scores)))
-        chosen.append(place)
-        nearest = np.minimum(nearest, differences(every, every[place]))
+        best = int(np.argmax(total) if first is None else first.integers(len(scores)))
+        chosen.append(best)
+        nearest = np.minimum(nearest, differences(candidates, candidates[best]))
     return chosen
 
 
 KINDS = ("crop", "stretch", "rotate")
 MIN_CROP = 0.5
-"""Least share of an image's area that a crop keeps. The paper only requires more than the mean area
-of the image's objects. But 9 % of the objects disappear in its random crops (Table III, without the
-ambiguity score), and crops of any size would lose far more, as most of them show nothing."""
+"""Minimum share of an image's area that a crop keeps. The paper only requires more than the mean
+area of the image's objects. But 9 % of the objects disappear in its random crops (Table III,
+without the ambiguity score). Crops of any size would lose far more, as most of them show
+nothing."""
 LARGEST_LIMIT = 0.7
-"""Upper bound of that least share. If objects fill the image, there would be no crop otherwise."""
+"""Maximum of the minimum share: if objects fill the image, no crop would be left otherwise."""
 FOLLOW_UPS, MOST = 12, len(reduction.rotations())
-"""Default and largest number of candidates per image and relation, which are its severities."""
-
-
+"""Default and maximum number of severities: candidates per image and relation."""
 OWN = "own"
-"""Replaces a file of captions: the audited model's captions."""
+"""Stands for the audited model's captions in place of a file of captions."""
 Objects = tuple[tuple[Box, ...], ...]
 """The boxes of each object of an image."""
 
 
 class Naming(Protocol):
-    """Captions of images.
-
-    They were recorded before the audit, or are the audited model's (``own``), which is asked
-    before an image's follow-ups are made.
-    """
+    """Captions of images, and the objects that they name."""
 
     own: bool
+    """True for the audited model's captions, which are asked before the follow-ups are made; False
+    for captions that were recorded before the audit."""
 
     @property
     def fingerprint(self) -> str:
@@ -139,23 +142,23 @@ class Naming(Protocol):
 
         Args:
             sample_id: Id of the sample.
-            boxes: Its detected boxes.
-            received: The audited model's answers about it, for ``own`` captions.
+            boxes: Detected boxes of the sample.
+            received: The audited model's answers about the sample, for ``own`` captions.
         """
 
 
 @dataclass(frozen=True)
 class Reduced(LabelPreserving):
-    """One kind of reduction; a follow-up's ``details`` hold the ``reduction``.
+    """Relation of one kind of reduction; ``details`` of a follow-up hold the ``reduction``.
 
     Args:
         kind: One of KINDS.
-        follow_ups: Number of candidates of an image.
+        follow_ups: Number of severities: candidates per image.
         by_ambiguity: See ``select``.
         by_diversity: See ``select``.
-        naming: Captions whose objects choose the follow-ups. By default, and for images in which
-            they name nothing in a box, all detected objects do.
-        min_crop: Least share (0..LARGEST_LIMIT) of the image's area that a crop keeps.
+        naming: Captions whose objects the scores count. Without captions, or if a caption names no
+            object with a box, the scores count all detected objects.
+        min_crop: Minimum share (0..LARGEST_LIMIT) of the image's area that a crop keeps.
     """
 
     kind: str
@@ -191,7 +194,7 @@ class Reduced(LabelPreserving):
         return f"{what[self.kind]} so that objects stay whole or vanish; severity numbers these"
 
     def applies(self, concept: str) -> bool:
-        """Return True for captions alone: objects may be out of view, and the size changes."""
+        """Return whether the concept is CAPTION: other answers change with objects out of view."""
         return concept == CAPTION
 
     def candidates(self, sample: Sample) -> Reductions:
@@ -204,21 +207,21 @@ class Reduced(LabelPreserving):
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> Objects:
-        """Return the objects by which the follow-ups of a sample are chosen."""
+        """Return the objects of a sample that the scores count."""
         named = () if self.naming is None else self.naming.objects(sample_id, boxes, received)
         return named or detected(boxes)
 
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
-        """Return the reduction of a severity.
+        """Return the reduction of a severity: the last candidate if there are fewer candidates.
 
-        It is the last one if there are fewer, and keeps the whole source if that is too small.
+        For an image that is too small to reduce it keeps the whole image.
         """
         self.check(severity)
         reductions = self.candidates(sample)
         return reductions[min(severity, len(reductions)) - 1]
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up, which has the size of the part that it keeps."""
+        """Return the follow-up in the size of the kept part."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -237,13 +240,13 @@ def _chosen(
 ) -> Reductions:
     rng = generator(0, f"reic {relation.kind} {sample_id}")
     objects = relation.objects(sample_id, boxes, received)
-    counted = [box for box in boxes if any(box in own for own in objects)]
+    counted = [box for box in boxes if any(box in parts for parts in objects)]
     reductions = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
     if not reductions:  # too small to be reduced
         return (Crop(0, 0, width, height),)
-    masks = [mask for own in objects if (mask := mask_of(own, height, width)).any()]
+    masks = [mask for parts in objects if (mask := mask_of(parts, height, width)).any()]
     shares = visible_shares(masks, reductions) if masks else np.zeros((0, len(reductions)))
-    places = select(
+    best = select(
         ambiguity(shares),
         spans(reductions, height, width),
         relation.follow_ups,
@@ -251,7 +254,7 @@ def _chosen(
         by_diversity=relation.by_diversity,
         rng=rng,
     )
-    return tuple(reductions[place] for place in places)
+    return tuple(reductions[index] for index in best)
 
 
 def enumerated(
@@ -264,18 +267,17 @@ def enumerated(
     """
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
-        least, most = (share * height * width for share in (min_crop, LARGEST_LIMIT))
-        return reduction.crops(height, width, rng, larger_than=min(max(mean, least), most))
+        smallest, limit = min_crop * height * width, LARGEST_LIMIT * height * width
+        return reduction.crops(height, width, rng, larger_than=min(max(mean, smallest), limit))
     return reduction.stretches(height, width, rng) if kind == "stretch" else reduction.rotations()
 
 
 def detected(boxes: Sequence[Box]) -> Objects:
-    """Return the detected objects: one per label, and per box without a label."""
-    labels = [box.label or f"box {place}" for place, box in enumerate(boxes)]
-    return tuple(
-        tuple(box for box, label in zip(boxes, labels, strict=True) if label == own)
-        for own in dict.fromkeys(labels)
-    )
+    """Return the boxes of each detected object: one per label, or per box without a label."""
+    objects: dict[str, list[Box]] = {}
+    for number, box in enumerate(boxes):
+        objects.setdefault(box.label or f"box {number}", []).append(box)
+    return tuple(map(tuple, objects.values()))
 
 
 def relations(

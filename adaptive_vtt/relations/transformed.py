@@ -1,9 +1,9 @@
-"""Relations of other people's transforms: one callable image -> image per severity.
+"""Relations from users' image transforms, one transform per severity.
 
-A transform is one of albumentations, MONAI or TorchIO, or a plain function; a ``Caller`` adapts
-each. A follow-up depends on its question alone: a call draws from a seed, and makes the same
-picture in any process and order. So the random states of the transform and of the process are set,
-and the latter restored (``utils.other_code``). Libraries are not imported.
+A transform comes from albumentations, MONAI or TorchIO, or is a function; a ``Caller`` gives it the
+arrays that it expects. A follow-up depends on its seed alone, not on the process or the order of
+calls: the random states of the transform and of the process are seeded, and those of the process
+are restored afterwards (``utils.other_code``). The libraries are not imported here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,20 +23,19 @@ from .base import RelationDefaults, Rng
 from .graded import to_bytes
 
 CHANCES = ("p", "prob")
-"""Names of the probability of any change in albumentations and MONAI. It is 1 by default here, as
-an unchanged follow-up tests nothing."""
+"""Arguments of albumentations and MONAI for the probability of any change. The default here is 1,
+as an unchanged follow-up tests nothing."""
 
 
 class Caller:
-    """Adapter of a function image -> image, which gets a numpy Generator as its ``rng`` if it has
-    that parameter.
+    """Adapter of a function image -> image; its parameter ``rng``, if any, is a numpy Generator.
 
-    Every caller takes and returns (H, W, C) of uint8. Albumentations needs the same, MONAI
+    All adapters take and return images (H, W, C) of uint8. Albumentations expects the same, MONAI
     (C, H, W) and TorchIO (C, W, H, 1), both of float32 in [0, 1].
     """
 
     carries = False
-    """True if masks can be moved along with the image."""
+    """True if masks can be transformed with the image."""
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
@@ -47,7 +46,7 @@ class Caller:
             return self._image(image.copy(), seed)
 
     def mask(self, mask: Mask, image: Image, seed: int) -> Mask:
-        """Return a mask (H, W) of bool after the same change as ``image``."""
+        """Return a mask (H, W) of bool after the same transform as ``image``."""
         with seeded(seed):
             return np.asarray(self._mask(mask.astype(np.uint8), image.copy(), seed) > 0.5)
 
@@ -60,7 +59,7 @@ class Caller:
 
 
 class Albumentations(Caller):
-    """Adapter of albumentations, which transforms masks with the image."""
+    """Adapter of albumentations, which transforms a mask with its image."""
 
     carries = True
 
@@ -76,8 +75,8 @@ class Albumentations(Caller):
 class Monai(Caller):
     """Adapter of MONAI's array transforms.
 
-    Those of ``monai.transforms.spatial`` move masks, by nearest pixels. For a ``Compose`` it is
-    unknown, so masks are lost.
+    Transforms of ``monai.transforms.spatial`` are applied to masks with nearest-pixel
+    interpolation. Others, such as ``Compose``, may or may not move pixels, so masks are lost.
     """
 
     @property
@@ -100,7 +99,7 @@ class Monai(Caller):
 
 
 class TorchIO(Caller):
-    """Adapter of TorchIO: a picture is a volume of one slice, and masks are label maps."""
+    """Adapter of TorchIO: an image is a volume of one slice, and a mask is a label map."""
 
     carries = True
 
@@ -129,19 +128,23 @@ _LIBRARIES = {"albumentations": Albumentations, "monai": Monai, "torchio": Torch
 
 
 def caller(transform: Any) -> Caller:
-    """Return the adapter of a transform of these libraries, or of a function."""
-    tops = (base.__module__.partition(".")[0] for base in type(transform).__mro__)
-    return next((_LIBRARIES[top] for top in tops if top in _LIBRARIES), Caller)(transform)
+    """Return the adapter of a transform, by the library of its class or base classes."""
+    packages = (base.__module__.partition(".")[0] for base in type(transform).__mro__)
+    adapter = next((_LIBRARIES[name] for name in packages if name in _LIBRARIES), Caller)
+    return adapter(transform)
 
 
 def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
-    """Return a transform with its arguments.
+    """Return a transform with its arguments bound.
 
-    A class is called with them and a function will be; an object without arguments is returned
-    unchanged.
+    Args:
+        transform: Class, which is instantiated; function, to which ``functools.partial`` binds the
+            arguments; or a transform object without arguments, which is returned unchanged.
+        arguments: Arguments by name; lists become tuples.
+        where: Beginning of error messages.
 
     Raises:
-        InputError: It does not take these arguments.
+        InputError: It is not callable or does not take these arguments.
     """
     if not callable(transform):
         expected = "a transform or a function image -> image"
@@ -155,50 +158,52 @@ def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
         if options:
             _check_arguments(partial(transform, None), options)
             return partial(transform, **options)
-    except Exception as error:  # classes of other people may fail in any way at all
+    except Exception as error:  # users' classes may raise anything
         raise InputError(f"{where}: {one_line(error)}") from error
     return transform
 
 
 def _check_arguments(transform: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise TypeError for unknown arguments, as albumentations would only warn."""
-    taken = _parameters(transform)
-    unknown = sorted(set(options) - set(taken))
-    if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        raise TypeError(f"takes no {unknown[0]!r}, but {', '.join(taken)}")
+    """Raise TypeError for unknown arguments, since albumentations would only warn."""
+    parameters = _parameters(transform)
+    unknown = sorted(set(options) - set(parameters))
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        raise TypeError(f"takes no {unknown[0]!r}, but {', '.join(parameters)}")
 
 
 def _parameters(transform: Callable[..., Any]) -> Mapping[str, Any]:
     try:
         return signature(transform).parameters
-    except (TypeError, ValueError):  # some that are written in C have none
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return {}
 
 
 def _tuples(value: Any) -> Any:
-    """Return TOML's lists as tuples, which these libraries take as ranges."""
+    """Return lists, also nested ones, as tuples, which these libraries read as ranges."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 SEEDS = 2**32
-"""Seeds are below it, as numpy's old generator and MONAI take no larger ones."""
+"""Seeds are smaller than this, the limit of numpy's legacy generator and of MONAI."""
 
 
 @dataclass(frozen=True)
 class Transformed(RelationDefaults):
-    """A relation whose follow-ups of severity k + 1 are made by ``transforms[k]``.
+    """Relation of users' transforms: ``transforms[k]`` makes the follow-ups of severity k + 1.
 
     Args:
         name: Name of the relation.
-        transforms: Transforms of albumentations, MONAI (of arrays) or TorchIO, or functions from
+        transforms: Transforms of albumentations, MONAI (for arrays) or TorchIO, or functions from
             (H, W, C) of uint8 to the same, mildest first.
-        concepts: Concepts whose answers it does not change; no others are asked about. None: all.
-        moves: For functions, whether things change their place in the image; None if unknown.
-        options: Everything but the name that follow-ups depend on, for the space's fingerprint.
-        about: Description in a line.
+        concepts: Concepts that may be asked about, as the transforms do not change their answers;
+            None: all.
+        moves: For functions, whether objects change their position in the image; None: unknown.
+        options: Options on which follow-ups depend, for the space's fingerprint.
+        about: Description in one line.
 
     Raises:
-        InputError: There is no transform, or ``moves`` is given for a library that knows it.
+        InputError: There is no transform, or ``moves`` is set though all transforms can be applied
+            to masks.
     """
 
     name: str
@@ -214,7 +219,7 @@ class Transformed(RelationDefaults):
             raise InputError(f"relation {self.name!r}: expected at least one transform, got none")
         callers = tuple(map(caller, self.transforms))
         object.__setattr__(self, "_callers", callers)
-        if self.moves is not None and all(each.carries for each in callers):
+        if self.moves is not None and all(adapter.carries for adapter in callers):
             library = type(callers[0]).__name__
             got = f"moves= for transforms of {library}, which move masks"
             raise unexpected(f"relation {self.name!r}", "moves= for functions alone", got)
@@ -229,7 +234,7 @@ class Transformed(RelationDefaults):
 
     @property
     def masks_lost(self) -> str:
-        if self.moves is False or all(each.carries for each in self._callers):
+        if self.moves is False or all(adapter.carries for adapter in self._callers):
             return ""
         if self.moves:
             return "it moves things to unknown places"
@@ -239,10 +244,10 @@ class Transformed(RelationDefaults):
         return self.concepts is None or concept in self.concepts
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up.
+        """Return the follow-up of a sample at a severity.
 
-        Raise InputError for a severity that does not exist, and for a transform that fails or
-        returns no image.
+        Raises:
+            InputError: The severity does not exist, or the transform fails or returns no image.
         """
         self.check(severity)
         image, seed = sample.image, int(rng.integers(SEEDS))
@@ -250,10 +255,10 @@ class Transformed(RelationDefaults):
             return FollowUp(None)
         try:
             changed = self._callers[severity - 1].image(image, seed)
-        except Exception as error:  # other people's code may fail in any way at all
+        except Exception as error:  # users' code may raise anything
             where = f"relation {self.name!r}, severity {severity}, sample {sample.id!r}"
             raise InputError(f"{where}: {type(error).__name__}: {one_line(error)}") from error
-        if changed.ndim == 2:  # some drop the axis of a single channel
+        if changed.ndim == 2:  # some transforms drop the axis of a single channel
             changed = changed[..., None]
         if changed.dtype != np.uint8 or changed.ndim != 3 or changed.shape[2] != image.shape[2]:
             expected = f"an image H x W x {image.shape[2]} of uint8"
@@ -263,7 +268,7 @@ class Transformed(RelationDefaults):
         return FollowUp(np.ascontiguousarray(changed), details)
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Return the mask after the same change; raise InputError if masks cannot be moved."""
+        """Return the mask after the follow-up's transform; raise InputError for lost masks."""
         if self.masks_lost:
             raise InputError(f"relation {self.name!r}: masks cannot go along: {self.masks_lost}")
         if self.moves is False or not follow_up.details:
@@ -298,11 +303,11 @@ def transformed(
     ] = None,
     base: Path | None = None,
 ) -> Transformed:
-    """Return the relation of a transform by name.
+    """Import a transform and return its relation.
 
     Args:
         transform: ``package.module:name``, or ``file.py:name`` relative to ``base``.
-        name: Name of the relation; default: the transform's.
+        name: Name of the relation; default: the name of the transform.
         severities: Arguments of each severity, mildest first.
         options: Arguments of all severities.
         concepts: See `Transformed`.
@@ -315,12 +320,12 @@ def transformed(
     Raises:
         InputError: The transform cannot be imported, or does not take these arguments.
     """
-    made = load_object(transform, base, "transform")
+    loaded = load_object(transform, base, "transform")
     where = f"transform {transform!r}"
-    arguments = [{**(options or {}), **own} for own in severities]
+    arguments = [{**(options or {}), **changes} for changes in severities]
     return Transformed(
         name or transform.rpartition(":")[2],
-        tuple(prepared(made, own, where) for own in arguments),
+        tuple(prepared(loaded, values, where) for values in arguments),
         None if concepts is None else tuple(concepts),
         moves,
         repr((transform, arguments, concepts, moves)),

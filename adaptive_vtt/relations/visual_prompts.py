@@ -1,13 +1,13 @@
-"""Visual prompts: the region to look at is drawn into the image, or given in coordinates.
+"""Visual prompts: a region to look at is drawn into the image or stated as coordinates.
 
-The granularities are those of EndoBench (its Table 3 has the prompts' results): a box, a contour,
-several of either with letters, and coordinates without any drawing. Each connected piece of a
-sample's mask is a region. The follow-up's words name it as EndoBench's questions do (appendix A.3):
-"the region marked by the green bounding box", "... by the green contour", or by [x1, y1, x2, y2].
+The kinds are those of EndoBench (results in its Table 3): a box, a contour, several boxes or
+contours with letters, and coordinates without a drawing. A connected piece of a sample's mask is a
+region. The follow-up's words name it as EndoBench's questions do (appendix A.3): "the region marked
+by the green bounding box", "... by the green contour", or by [x1, y1, x2, y2].
 
-EndoBench does not state the unit of its coordinates. Here they are pixels of the image as sent, and
-the words give its size. No word names a concept, and the question remains one about the image, so
-no answer changes. Spaces refuse samples without masks.
+EndoBench does not state the unit of its coordinates. Here they are pixels of the image that the
+model receives, and the words state its size. The words name no concept, and the question is still
+about the whole image, so no answer changes. Question spaces refuse samples without masks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,9 @@ COLOURS = {
     "magenta": (255, 0, 255),
     "white": (255, 255, 255),
 }
-"""Colours of the first, second ... region, chosen to stand out from mucosa."""
+"""Colours of the regions in order, which contrast with mucosa."""
 LETTERS = "ABCDEF"
+"""Letters of the regions in order."""
 
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 
@@ -38,14 +39,14 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Region:
-    """A place to look at.
+    """Region that the prompt marks.
 
     Attributes:
-        concept: Its concept.
-        box: (x1, y1, x2, y2) in pixels, the last two exclusive.
-        letter: The letter that is drawn next to it.
-        colour: Name of its colour.
-        mask: Its pixels (H, W).
+        concept: Concept of the mask.
+        box: (x1, y1, x2, y2) in pixels; x2 and y2 are exclusive.
+        letter: Letter that is drawn next to the region.
+        colour: Name of the colour.
+        mask: Mask (H, W) of the region.
     """
 
     concept: str
@@ -69,7 +70,7 @@ def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region
 
 
 def draw_contour(image: Image, mask: Mask, colour: str) -> None:
-    """Draw a line around ``mask`` onto ``image``, inside the mask only at the image's border."""
+    """Draw a line around ``mask`` into ``image``; at the image's border it is inside the mask."""
     thick = _thickness(image)
     inner = np.zeros_like(mask)
     inside = (slice(thick, -thick), slice(thick, -thick))
@@ -81,7 +82,7 @@ def draw_contour(image: Image, mask: Mask, colour: str) -> None:
 
 
 def draw_box(image: Image, box: Box, colour: str) -> None:
-    """Draw a frame around ``box`` onto ``image``, inside the box only at the image's border."""
+    """Draw a frame around ``box`` into ``image``; at the image's border it is inside the box."""
     x1, y1, x2, y2 = box
     filled = np.zeros(image.shape[:2], bool)
     filled[y1:y2, x1:x2] = True
@@ -89,7 +90,7 @@ def draw_box(image: Image, box: Box, colour: str) -> None:
 
 
 def draw_letter(image: Image, region: Region) -> None:
-    """Write the region's letter, black on its colour, above the box or at the upper border."""
+    """Draw the region's letter, black on its colour, above the box or at the image's top."""
     scale, thick = max(0.3, min(image.shape[:2]) / 450), _thickness(image)
     (wide, tall), below = cv2.getTextSize(region.letter, _FONT, scale, thick)
     x = min(region.box[0], max(image.shape[1] - wide, 0))
@@ -108,16 +109,16 @@ def coordinates(marked: Sequence[Region]) -> str:
 
 @dataclass(frozen=True)
 class Prompt(LabelPreserving):
-    """A visual prompt of one kind around ``sample.masks``, with the only severity 1.
+    """Relation of one kind of visual prompt; its only severity is 1.
 
-    ``details`` hold the ``regions`` and, if nothing is drawn, their ``coordinates``.
+    ``details`` of a follow-up hold the ``regions`` and, if nothing is drawn, their ``coordinates``.
 
     Args:
         name: Name of the relation.
         drawn: "box", "contour", or "" for coordinates in words.
-        several: Whether to mark all regions with letters, or else the largest without.
-        mark: Name of the drawing in words.
-        about: Description in a line.
+        several: Whether to mark up to six regions with letters, or else the largest without one.
+        mark: Name of the drawing in the question; "" for coordinates.
+        about: Description in one line.
     """
 
     name: str
@@ -180,11 +181,11 @@ KINDS: Mapping[str, tuple[Literal["box", "contour", ""], bool, str, str]] = {
     "multi-contour": ("contour", True, "contours", "outlines with letters, up to six regions"),
     "coordinates": ("", False, "", "the largest region's box, given in words and not drawn"),
 }
-"""The drawing of each prompt, whether it marks several regions, its name, and a description."""
+"""Kind -> the arguments ``drawn``, ``several``, ``mark`` and ``about`` of ``Prompt``."""
 
 
 def relations() -> list[RelationDefaults]:
-    """Return all visual prompts: boxes, contours, coordinates in words."""
+    """Return the five kinds of visual prompts."""
     return [Prompt(f"prompt/{kind}", *parts) for kind, parts in KINDS.items()]
 
 

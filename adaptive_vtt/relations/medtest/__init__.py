@@ -1,12 +1,12 @@
 """MedTest's nine metamorphic relations for endoscopy (thesis LYU2308, CUHK 2024, chapter 3).
 
-Light: saturation, contrast, white_balance, specularity. Motion: blur. Objects: instrument,
-feces, blood. Not an object: text. Each has five severities: where the thesis draws a number
-from a range, severity s draws from its s-th fifth, mildest first. Ranges that the thesis
-does not give are constants at the top of each module.
+Light: saturation, contrast, white_balance, specularity. Motion: blur. Objects: instrument, feces,
+blood. Others: text. They have five severities: where the thesis draws a number from a range,
+severity s draws it from the s-th fifth of the range, mildest first. Ranges that the thesis does not
+state are constants at the top of the modules.
 
-All keep the answer and the mask: nothing that is added covers a sample's masks, and, but for
-text, nothing outside the visible field changes.
+Answers and masks stay the same: no addition covers a sample's masks, and only text changes pixels
+outside the visible field.
 """
 
 from pathlib import Path
@@ -38,19 +38,18 @@ def relations(
     clipped: bool = False,
     stool_anywhere: bool = False,
 ) -> tuple[MedTest, ...]:
-    """Return MedTest's nine relations, without blood for classification, as it changes the class.
+    """Return MedTest's nine relations; blood, which changes the class, not for classification.
 
     Args:
         task: One of TASKS.
-        instruments: Where cut-outs of instruments come from, such as a ``Folder``; by default they
-            are drawn.
-        feces: Where cut-outs of stool come from; by default they are drawn.
-        blood: Where cut-outs of blood come from; by default they are drawn.
-        field: A function Sample -> H x W mask of the visible field, instead of detecting the
-            black frame.
-        clipped: Over-exposure clips each channel by itself, as torchvision does, instead of
-            keeping the hue.
-        stool_anywhere: Stool may cover a sample's masks, as in the thesis (section 3.4.2).
+        instruments: Source of cut-outs of instruments, such as a ``Folder``; default: drawn ones.
+        feces: Source of cut-outs of stool; default: drawn ones.
+        blood: Source of cut-outs of blood; default: drawn blood.
+        field: Function Sample -> mask (H, W) of the visible field; default: the black frame is
+            detected.
+        clipped: Whether over-exposure clips the channels separately, as torchvision does, instead
+            of keeping the hue.
+        stool_anywhere: Whether stool may cover a sample's masks, as in the thesis (section 3.4.2).
 
     Raises:
         InputError: The task is unknown.
@@ -80,8 +79,10 @@ def from_files(
     clipped: Annotated[bool, Option("over-exposure clips channels, as torchvision")] = False,
     stool_anywhere: Annotated[bool, Option("stool may cover masks, as in the thesis")] = False,
 ) -> tuple[MedTest, ...]:
-    """Return ``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
-    ``Similar``)."""
+    """Return ``relations`` with cut-outs and visible fields from files.
+
+    The options stand for ``Folder``, ``FieldFiles`` and ``Similar``; see there.
+    """
     paths = {"instruments": instruments, "feces": feces, "blood": blood}
     folders = {name: Folder(path) for name, path in paths.items() if path is not None}
     sources: dict[str, Source] = {**folders}
@@ -89,5 +90,5 @@ def from_files(
         raise unexpected("similar", "a folder of instruments, feces or blood with it", "none")
     if similar is not None:
         sources = {name: Similar(folder, similar) for name, folder in folders.items()}
-    seen = None if field is None else FieldFiles(field)
-    return relations(task, **sources, field=seen, clipped=clipped, stool_anywhere=stool_anywhere)
+    masks = None if field is None else FieldFiles(field)
+    return relations(task, **sources, field=masks, clipped=clipped, stool_anywhere=stool_anywhere)

@@ -1,4 +1,4 @@
-"""Cut-outs, which are objects from pictures with their place and direction, and field masks."""
+"""Cut-outs of objects from image files, with their position and direction, and field masks."""
 
 import json
 from collections.abc import Mapping
@@ -21,32 +21,31 @@ from .scene import Floats, Scene, visible_field
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 BOXES = "bboxes.json"
-"""File of a folder with the boxes of the object in each picture."""
+"""File with the boxes of the objects in the images of a folder."""
 
 EDGE = 3
-"""An object that is so many pixels or fewer from the edge of its source's view is cut off there."""
+"""Maximum distance, in pixels, of an object that is cut off by the edge of its source's field."""
 
 
 @dataclass(frozen=True)
 class Cutout:
-    """An object of h x w pixels.
+    """Object of h x w pixels with transparency.
 
     Attributes:
-        name: Its name.
+        name: Name of the object.
         colour: Colours (h, w, 3), RGB of uint8.
         alpha: Opacity (h, w), float32 in 0..1.
-        anchor: Pixel (x, y) of the patch that is placed. If the object reached the edge of its
-            source's view, it is the middle of that edge.
-        tail: Pixels (n, 2), (x, y) along that edge. With these the object enters the picture there
-            and never floats.
-        position: Place of the anchor in the source's view, in shares of its width and height.
-        turn: Degrees clockwise that turn the patch to its direction in the source.
-        brightness: Mean brightness of the source's view, 0..1.
-        casts: Opacity of its shadow, 0..1.
-        film: Share of the picture below that shines through thin parts, 0..1.
-        reflects: Share of its light that comes from the picture, 0..1; 0 for photographs, which
-            have their own light.
-        draws: The random numbers that it was drawn from.
+        anchor: Reference point (x, y) for the placement: the middle of the tail, or of the object
+            if there is no tail.
+        tail: Pixels (n, 2), x and y, where the edge of the source's field cuts the object. The
+            object is placed so that the edge of the field cuts it there.
+        position: Position of the anchor in the source's field, in shares of its width and height.
+        turn: Clockwise angle in degrees from the patch to the object's direction in the source.
+        brightness: Mean brightness of the source's field, 0..1.
+        casts: Opacity of the shadow, 0..1.
+        film: Share of the image below that is visible through thin parts, 0..1.
+        reflects: Share of the colour that follows the image's light, 0..1; 0 for photographs.
+        draws: Random numbers that determine the object.
     """
 
     name: str
@@ -64,22 +63,22 @@ class Cutout:
 
     @property
     def area(self) -> float:
-        """Its size in pixels, each weighted by its opacity."""
+        """Sum of the opacity over all pixels."""
         return float(self.alpha.sum())
 
 
 class Source(Protocol):
-    """A source of cut-outs: drawn, or a folder."""
+    """Source of cut-outs: a drawing function or a folder."""
 
     def cutout(self, rng: Rng) -> Cutout:
         """Return a random cut-out."""
 
 
 class Folder:
-    """Cut-outs from a folder of pictures and one of masks with the same file names.
+    """Cut-outs from a folder of images and a folder of masks with the same file names.
 
-    Masks are read at a threshold of 127. With boxes, the object in the largest box is taken,
-    otherwise all that is masked. Files are read when they are drawn.
+    Masks have a threshold of 127. With boxes, the object is the part of the mask in the largest
+    box, otherwise the whole mask. A file is read when it is drawn.
 
     Args:
         path: Folder with images, masks, and bboxes.json if there is one (the layout of
@@ -87,8 +86,8 @@ class Folder:
         masks: Folder of masks, if ``path`` is the folder of images.
 
     Raises:
-        InputError: A folder has no pictures or masks, or a picture has no mask. When they are read,
-            a mask is empty or has another size than its picture.
+        InputError: A folder has no images or masks, or an image has no mask; on reading: a mask is
+            empty or has another size than its image.
     """
 
     def __init__(self, path: Path | str, masks: Path | str | None = None) -> None:
@@ -108,21 +107,21 @@ class Folder:
         return len(self._pairs)
 
     def cutout(self, rng: Rng) -> Cutout:
-        """Return a cut-out; all are equally likely."""
+        """Return a uniformly drawn cut-out."""
         return self.number(int(rng.integers(len(self._pairs))))
 
     def number(self, place: int) -> Cutout:
-        """Return the cut-out at ``place``, below ``len``, in the order of file names."""
+        """Return cut-out ``place`` (0..len - 1) in the order of file names."""
         image, mask = self._pairs[place]
         return _read(image, mask, self._boxes.get(image.stem))
 
     def pictures(self) -> list[Path]:
-        """Return the files of the pictures, in the same order."""
+        """Return the image files in the order of file names."""
         return [image for image, _ in self._pairs]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all files and boxes, as other cut-outs make other follow-ups."""
+        """Hash of all files and boxes, on which follow-ups depend."""
         files = [file for pair in self._pairs for file in pair]
         return f"cut-outs {hash_files([*files, *[self._boxes_file] * bool(self._boxes)])}"
 
@@ -133,7 +132,7 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
     image = read_image(image_path, where)
     mask = read_image(mask_path, where).max(axis=2) > 127
     if mask.shape != image.shape[:2]:
-        sizes = ["{1} x {0}".format(*each.shape) for each in (image, mask)]
+        sizes = ["{1} x {0}".format(*array.shape) for array in (image, mask)]
         raise InputError(
             f"{where}: image is {sizes[0]} pixels and mask {mask_path.name!r} {sizes[1]}"
         )
@@ -150,7 +149,7 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
 
 
 def cut(image: Image, mask: Mask, name: str) -> Cutout:
-    """Return the part of an image (H, W, 3) in a mask (H, W), not empty, as a cut-out."""
+    """Return the part of an image (H, W, 3) in a mask (H, W), which is not empty, as a cut-out."""
     view = visible_field(image)
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
     window = (slice(top, top + height), slice(left, left + width))
@@ -169,14 +168,14 @@ def cut(image: Image, mask: Mask, name: str) -> Cutout:
 
 
 def _rim(view: Mask) -> Mask:
-    """Return the outermost EDGE pixels of a view, also at the image's border."""
+    """Return the outermost EDGE pixels of a visible field, also at the image's border."""
     padded = np.pad(view, 1).view(np.uint8)
     inner = cv2.erode(padded, np.ones((3, 3), np.uint8), iterations=EDGE)[1:-1, 1:-1]
     return view & ~inner.view(np.bool_)
 
 
 def _files(folder: Path, kind: str) -> dict[str, Path]:
-    """Return stem -> picture file. Raise InputError if there is none."""
+    """Return stem -> image file; raise InputError if there is none."""
     if not folder.is_dir():
         where = f"cut-outs {str(folder.parent)!r}"
         raise InputError(f"{where}: expected a folder {folder.name!r} in it")
@@ -187,7 +186,7 @@ def _files(folder: Path, kind: str) -> dict[str, Path]:
 
 
 def _read_boxes(path: Path) -> dict[str, tuple[int, int, int, int]]:
-    """Return stem -> left, top, right, bottom of the largest box; {} without the file."""
+    """Return stem -> left, top, right, bottom of the largest box, or {} without the file."""
     if not path.is_file():
         return {}
     largest = {}
@@ -205,19 +204,19 @@ def _read_boxes(path: Path) -> dict[str, tuple[int, int, int, int]]:
 
 
 Look = npt.NDArray[np.float64]
-"""(4,): mean and deviation of lightness, and mean a and b, all on 0..255."""
+"""(4,): mean and standard deviation of L, mean of a and of b in CIE Lab, on a scale 0..255."""
 
 
 class Similar:
-    """Source of the cut-outs whose pictures are most similar to the target.
+    """Source of the cut-outs whose source images are most similar to the image to change.
 
-    The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here these are the
-    mean and the deviation of brightness and the two mean colour axes of CIE Lab, over the visible
-    field and each in units of its spread in the folder. All pictures of the folder are read once.
+    The thesis (RQ4) compares contrast, brightness and colour, and states no limit. Here they are
+    the four numbers of ``Look`` over the visible field, in units of their standard deviations in
+    the folder. All images of the folder are read once.
 
     Args:
-        folder: The cut-outs.
-        share: Share of them to draw from, in (0, 1].
+        folder: Cut-outs to choose from.
+        share: Share of the cut-outs to draw from, in (0, 1].
 
     Raises:
         InputError: The share is out of range.
@@ -237,7 +236,7 @@ class Similar:
         return self._folder.cutout(rng)
 
     def cutout_for(self, scene: Scene, rng: Rng) -> Cutout:
-        """Return one of the most similar cut-outs; all are equally likely."""
+        """Return a uniformly drawn cut-out of the most similar ones."""
         away = (self._looks - look(scene.image, scene.field)) / self._spread
         count = max(1, round(self._share * len(self._folder)))
         nearest = np.argsort((away**2).sum(axis=1), kind="stable")[:count]
@@ -245,17 +244,17 @@ class Similar:
 
     @cached_property
     def _looks(self) -> Look:
-        """The looks (n, 4) of all pictures."""
+        """Looks (n, 4) of all images."""
         return np.stack([_look_of(read_image(p, str(p))) for p in self._folder.pictures()])
 
     @cached_property
     def _spread(self) -> Look:
-        """Deviations (4,) of the looks, at least 1, as pictures may not differ in something."""
+        """Standard deviations (4,) of the looks, at least 1, since images may be alike."""
         return np.maximum(self._looks.std(axis=0), 1.0)
 
 
 def look(image: Image, field: Mask) -> Look:
-    """Return the look of an RGB image (H, W, 3) over the field."""
+    """Return the look of an RGB image (H, W, 3) over the visible field (H, W)."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     mean, deviation = cv2.meanStdDev(lab, mask=field.view(np.uint8))
     return np.array([mean[0, 0], deviation[0, 0], mean[1, 0], mean[2, 0]])
@@ -268,14 +267,14 @@ def _look_of(image: Image) -> Look:
 
 
 class FieldFiles:
-    """Masks of the visible field from files, bright (above 127) in the field.
+    """Masks of the visible field from files, above 127 in the field.
 
     Args:
-        path: One picture for all images, as one device has one frame; or a folder with a picture
-            per sample, named by the sample's id or its file name without the ending.
+        path: One mask for all images, as a device has one frame; or a folder with one mask per
+            sample, whose file name without suffix is the sample's id, with or without its suffix.
 
     Raises:
-        InputError: There is no picture; when it is called, a sample has none.
+        InputError: There is no mask; in a call: a sample has no mask.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -297,14 +296,14 @@ class FieldFiles:
 
     @cached_property
     def _shared(self) -> Mask:
-        """The one field of all images, read-only."""
+        """Field of all images, read-only."""
         mask = _read_field(self._path)
         mask.flags.writeable = False
         return mask
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all files, as another field makes other follow-ups."""
+        """Hash of all files, on which follow-ups depend."""
         return f"field {hash_files(self._files.values())}"
 
 

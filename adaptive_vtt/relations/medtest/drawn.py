@@ -1,8 +1,8 @@
-"""Drawn objects: stool, and instruments on their sheaths.
+"""Sources of drawn cut-outs: stool, and instruments on their sheaths.
 
-Stool is noise that is shaped into pieces, coloured by their relief, and lit as if wet. Biopsy
+Stool is smooth noise, cut into pieces, coloured by its relief, and lit as a wet surface. Biopsy
 forceps, polypectomy snare and clip are drawn along the x axis with the tip to the right, lit from
-the camera. They enter the view mostly from below right, at a colonoscope's working channel.
+the camera. They mostly enter from below right, the working channel of a colonoscope.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from .cutouts import Cutout
 from .scene import Floats
 
 SIDE = 224
-"""The canvas in pixels."""
+"""Side of the canvas of stool in pixels."""
 
 _STOOL = np.array([(64, 36, 16), (120, 72, 32), (164, 110, 50), (198, 150, 80)], np.float32)
 _LIQUID = np.array([(128, 78, 28), (164, 106, 44), (194, 138, 64), (214, 170, 104)], np.float32)
-"""Colours from low to high parts of the relief."""
+"""Colours of the relief from low to high."""
 
 
 class DrawnStool:
-    """Solid lumps, liquid, or scattered crumbs."""
+    """Source of drawn stool: a solid lump, liquid, or scattered crumbs."""
 
     def cutout(self, rng: Rng) -> Cutout:
         kind = str(rng.choice(list(STOOLS), p=[0.4, 0.4, 0.2]))
@@ -66,9 +66,9 @@ STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
 
 
 def _puddle(rng: Rng) -> Floats:
-    """Return a puddle: drops along winding paths from the middle that run together.
+    """Return a puddle of drops that merge, along winding paths from the middle.
 
-    It is 0 on the outline, up to about 1/2 inside, and rounded as by surface tension. A few drops
+    Values are 0 on its rounded outline, up to about 1/2 inside, and negative outside. A few drops
     lie around it.
     """
     canvas = np.zeros((SIDE, SIDE), np.uint8)
@@ -79,7 +79,7 @@ def _puddle(rng: Rng) -> Floats:
     for x, y, radius in rng.uniform((-80, -80, 2), (80, 80, 6), (int(rng.integers(1, 5)), 3)):
         if np.hypot(x, y) < 85:
             cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
-    # blurred, bent by up to some ten pixels, and cut off again
+    # the outline is the level 0.42 of the blurred drops, displaced by about ten pixels
     columns, rows = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
     columns += np.float32(10) * noise(rng, (4, 9), 0.6)
     rows += np.float32(10) * noise(rng, (4, 9), 0.6)
@@ -118,8 +118,19 @@ def _lit(
     casts: float,
     film: float = 0.0,
 ) -> Cutout:
-    """Return a piece in light from above left, shaded by ``relief``, with ``wet`` highlights."""
-    alpha = alpha * edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
+    """Return a piece in light from above left.
+
+    Args:
+        name: Name of the cut-out.
+        colour: Colours (H, W, 3) on 0..255.
+        alpha: Opacity (H, W) in 0..1.
+        height: Relief (H, W); 1 is 30 pixels.
+        relief: Strength of the shading.
+        wet: Strength of the highlights.
+        casts: See ``Cutout``.
+        film: See ``Cutout``.
+    """
+    alpha = alpha * edge(_dome() + 0.25, 0.3)  # fades before the straight edges of the canvas
     lit = facing(cv2.GaussianBlur(height, (0, 0), 2.2) * 30)
     colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
     shine = edge(lit - 0.955, 0.045) * wet * (alpha > 0.6)
@@ -130,9 +141,10 @@ def _lit(
 
 
 def facing(height: Floats) -> Floats:
-    """Return the cosine (H, W) between a surface and light from above left.
+    """Return the cosines (H, W) between a surface's normals and light from above left.
 
-    ``height`` (H, W) is in pixels.
+    Args:
+        height: Height (H, W) of the surface in pixels.
     """
     slope_x, slope_y = cv2.Sobel(height, cv2.CV_32F, 1, 0), cv2.Sobel(height, cv2.CV_32F, 0, 1)
     steep = np.sqrt((slope_x**2 + slope_y**2) / 64 + 1)
@@ -167,7 +179,7 @@ def _plane() -> tuple[Floats, Floats]:
 
 
 def edge(body: Floats, softness: float) -> Floats:
-    """Return opacity: 0 below 0, rising smoothly to 1 at ``softness``."""
+    """Return the smoothstep of ``body``: 0 up to 0, rising smoothly to 1 at ``softness``."""
     t = np.clip(body / softness, 0, 1)
     return t * t * (3 - 2 * t)
 
@@ -175,7 +187,14 @@ def edge(body: Floats, softness: float) -> Floats:
 def noise(
     rng: Rng, cells: tuple[int, ...], fade: float, shape: tuple[int, ...] = (SIDE, SIDE)
 ) -> Floats:
-    """Return smooth noise of mean 0 and deviation about 1, a sum of finer and weaker grids."""
+    """Return smooth noise (``shape``) with mean 0 and standard deviation about 1.
+
+    Args:
+        rng: Generator.
+        cells: Sides of the grids of random numbers that are enlarged and summed.
+        fade: Factor of the weight from one grid to the next.
+        shape: Rows and columns of the noise.
+    """
     total, weight, squares = np.zeros(shape, np.float32), 1.0, 0.0
     for n in cells:
         grid = rng.standard_normal((n, n), np.float32)
@@ -186,7 +205,7 @@ def noise(
 
 
 def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
-    """Return ``level`` (0..1) as colours (H, W, 3) of a palette, interpolated linearly."""
+    """Return the colours (H, W, 3) of levels (H, W) in 0..1, by linear interpolation."""
     at = np.clip(level, 0, 1) * (len(palette) - 1)
     steps = np.arange(len(palette))
     return np.stack([np.interp(at, steps, palette[:, c]) for c in range(3)], axis=2).astype(
@@ -197,16 +216,17 @@ def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
 # -- instruments ---------------------------------------------------------------------------
 
 HEIGHT, WIDTH, END = 220, 520, 340
-"""Size of the canvas, and column in which the sheath ends, in pixels."""
+"""Size of the canvas of a tool, and column in which the sheath ends, in pixels."""
 
 NEAR = 1.6
-"""Thickness of the sheath at the edge of the view, as a multiple of that at its tip."""
+"""Thickness of the sheath at the left edge of the canvas, as a multiple of that at its end."""
 
 HALFWAY = (1 + NEAR) / 2
-"""Thickness at which the lamp lights a tool as brightly as the wall around it."""
+"""Relative thickness of a tool that is as bright as the wall around it."""
 
 CLOCK = (125.0, 40.0)
-"""Direction that tools enter from, in degrees clockwise from 12 o'clock: mean and deviation."""
+"""Direction from which tools enter, in degrees clockwise from 12 o'clock: mean and standard
+deviation."""
 
 SHEATHS = {
     "steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196),
@@ -220,7 +240,7 @@ Canvas = tuple[Floats, Floats]
 
 
 class DrawnTool:
-    """A random drawn tool."""
+    """Source of drawn tools."""
 
     def cutout(self, rng: Rng) -> Cutout:
         name = str(rng.choice(list(TOOLS)))
@@ -228,7 +248,7 @@ class DrawnTool:
         half, bend = float(rng.uniform(20, 27)), float(rng.uniform(-30, 30))
         clock = float(rng.normal(*CLOCK))
         canvas = np.zeros((HEIGHT, WIDTH, 3), np.float32), np.zeros((HEIGHT, WIDTH), np.float32)
-        # the head is drawn first, as it comes out of the sheath
+        # the head is drawn first, so that the sheath covers its base
         opening = TOOLS[name](canvas, half, rng)
         _sheath(canvas, half, bend, sheath, rng)
         canvas[0][...] *= _nearness(np.arange(WIDTH, dtype=np.float32))[:, None] / HALFWAY
@@ -253,18 +273,15 @@ class DrawnTool:
 
 
 def _out_of_focus(canvas: Canvas) -> Canvas:
-    """Return the canvas, blurred near the camera: lenses are focused on the tissue."""
+    """Return the canvas, blurred near the camera, as the lens is focused on the tissue."""
     near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
-    colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
+    colour, alpha = (cv2.GaussianBlur(layer, (0, 0), 4.0) for layer in canvas)
     colour = canvas[0] + near[:, :, None] * (colour - canvas[0])
     return colour, canvas[1] + near * (alpha - canvas[1])
 
 
 def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> None:
-    """Draw a bent cylinder, thicker near the camera, with a broken highlight, as it is wet.
-
-    Steel sheaths are wound.
-    """
+    """Draw a bent wet cylinder that is thicker near the camera; steel sheaths are wound wires."""
     y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
     along = x / END
     centre = HEIGHT / 2 + bend * (1 - along) ** 2
@@ -285,10 +302,11 @@ def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> No
 
 
 def _nearness(x: Floats) -> Floats:
-    """Return the relative thickness, and brightness, of a tool in column ``x``.
+    """Return the relative thickness and brightness of a tool in column ``x``.
 
-    It is 1 at the end of the sheath and less beyond. Thickness falls with the distance and the
-    lamp's light with its square. A camera's gamma of about 2 makes levels fall as the thickness.
+    They are 1 at the end of the sheath and less beyond. Thickness falls with the distance from the
+    camera, and the lamp's light with its square. With a gamma of about 2, grey levels then fall
+    like the thickness.
     """
     return np.float32(NEAR) - np.float32((NEAR - 1) / END) * x
 
@@ -308,7 +326,7 @@ def _forceps(canvas: Canvas, half: float, rng: Rng) -> float:
 
 
 def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
-    """Draw one cup on its arm, an ellipse cut lengthwise that is open towards the other one."""
+    """Draw a cup on its arm: half an ellipse that is open towards the other cup."""
     x, y = _from_end()
     sine, cosine = side * float(np.sin(angle)), float(np.cos(angle))
     u = (x - 18) * cosine + y * sine
@@ -329,13 +347,14 @@ def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
 
 
 def _from_end() -> tuple[Floats, Floats]:
-    """Return x and y of the pixels right of the sheath, from the middle of its end."""
+    """Return x and y of the pixels right of the sheath, relative to the middle of its end."""
     rows, columns = np.arange(HEIGHT, dtype=np.float32), np.arange(WIDTH - END, dtype=np.float32)
     x, y = np.meshgrid(columns, rows - HEIGHT / 2)
     return x, y
 
 
 def _snare(canvas: Canvas, half: float, rng: Rng) -> float:
+    """Draw a loop of braided wire and return its relative opening, 0.5..1."""
     opening = float(rng.uniform(0.5, 1.0))
     angle = np.linspace(0, 2 * np.pi, 160)
     length, reach = 150.0, 62 * opening
@@ -346,7 +365,7 @@ def _snare(canvas: Canvas, half: float, rng: Rng) -> float:
 
 
 def _clip(canvas: Canvas, half: float, rng: Rng) -> float:
-    """Draw two flat prongs with inward hooks on a sleeve and return their opening."""
+    """Draw two flat prongs with inward hooks on a sleeve and return their opening in pixels."""
     opening = float(rng.uniform(24, 44))
     middle = HEIGHT / 2
     x, y = _from_end()
@@ -365,7 +384,7 @@ TOOLS: dict[str, Callable[[Canvas, float, Rng], float]] = {
     "polyp snare": _snare,
     "metal clip": _clip,
 }
-"""Name, as in MEDVQA-GI's answers -> function that draws a tool's head and returns its opening."""
+"""Name in MEDVQA-GI's answers -> function that draws a tool's head and returns its opening."""
 
 
 def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided: bool) -> None:
@@ -396,7 +415,7 @@ def _metal(across: Floats) -> Floats:
 
 
 def _cylinder(across: Floats) -> Floats:
-    """Return the diffuse light on a cylinder at positions ``across`` it, -1..1."""
+    """Return the diffuse light on a cylinder at positions -1..1 across it."""
     return 0.22 + 0.78 * np.sqrt(np.clip(1 - across * across, 0, 1))
 
 

@@ -1,8 +1,8 @@
-"""Drawn blood: a film that lies where blood would run, and absorbs light by its depth.
+"""Drawn blood: a film that runs over the tissue and absorbs light according to its depth.
 
-It starts at a few places, trickles down the picture and into folds, which are darker than their
-surroundings, and is deepest there. The tissue below shines through by the law of Beer and Lambert,
-separately in each channel. So thin blood is a red glaze, and deep blood nearly black.
+It starts at a few positions and runs down the image and into folds, which are darker than their
+surroundings, and where it is deepest. The Beer-Lambert law gives the light that passes through it
+in each channel. So thin blood is a red glaze, and deep blood nearly black.
 """
 
 import cv2
@@ -14,43 +14,44 @@ from .drawn import edge, facing, noise
 from .scene import Floats, Scene, folds
 
 ABSORBED = (17.0, 285.0, 337.0)
-"""Absorption of blood in red, green and blue, per centimetre (to the base e).
+"""Absorption coefficients of blood in red, green and blue, per centimetre (to the base e).
 
-It is that of whole blood with oxygen and 150 g of haemoglobin per litre, from S. Prahl's tables
-("Optical Absorption of Hemoglobin", 1999), at 600, 540 and 450 nm."""
+They are those of oxygenated whole blood with 150 g of haemoglobin per litre at 600, 540 and 450 nm,
+from S. Prahl's tables ("Optical Absorption of Hemoglobin", 1999)."""
 
 RETURNED = (0.4, 0.05, 0.055)
 """Share of the light that deep blood reflects, in red, green and blue."""
 
 DEEPEST = (0.03, 0.1)
-"""Depth in centimetres at the deepest place, from the mildest to the last severity."""
+"""Maximum depth in centimetres, at the mildest and at the strongest severity."""
 
 THIN = 1.7
-"""Power with which depth grows from the outline inwards: most of a film is thin."""
+"""Exponent of the depth's growth from the outline inwards; most of a film is thin."""
 
 FOLDS, DOWN = 0.35, 0.3
-"""Pull of a fold of usual depth on blood, and pull down the picture."""
+"""Force of a fold of usual depth on a trickle, and force down the image."""
 
 STEP, STEPS = 0.02, (10, 60)
 """Length of a step of a trickle, as a share of the shorter side, and range of their number."""
 
 CLEARANCE = 0.03
-"""Distance within which blood avoids the protected mask, as a share of the shorter side."""
+"""Distance that blood keeps from the protected mask, as a share of the shorter side."""
 
 LUMEN = 0.6
-"""Grey mask below which a place is too dark to be a wall that blood can lie on."""
+"""Values of the grey mask below this are lumen, too dark for a wall on which blood can lie."""
 
 RIM, RIM_DEPTH = 0.45, 0.015
 """Share of the light that the film's rounded outline deflects, and the depth in centimetres at
-which a third of that is left."""
+which this has fallen to 1 / e."""
 
 CLOTTED = 0.75
-"""Share of the largest depth from which on there are clots."""
+"""Share of the maximum depth from which the film has clots."""
 
 _WORK = 256
-"""Longest side, in pixels, of the picture on which blood runs."""
+"""Longer side, in pixels, of the reduced image on which blood runs."""
 
 Place = tuple[float, float]
+"""Position (x, y) in pixels."""
 
 
 def bleed(
@@ -59,23 +60,23 @@ def bleed(
     """Return a scene with blood.
 
     Args:
-        scene: The scene.
-        share: Share of its field to cover, approximately.
-        deepest: Largest depth of the blood in centimetres.
-        seeds: A seed for each trickle.
+        scene: Scene to change.
+        share: Approximate share of the field to cover.
+        deepest: Maximum depth of the blood in centimetres.
+        seeds: One seed per trickle.
 
     Returns:
-        The image; the opacity (H, W) of the blood in 0..1; the start (x, y) of each trickle in
-        pixels; and whether there was room for all of it.
+        The image; the opacity (H, W) of the blood in 0..1; the start (x, y) of the trickles in
+        pixels; and whether there was enough room.
     """
     height, width = scene.field.shape
     scale = min(1.0, _WORK / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     field, kept_off = (
-        cv2.resize(each.view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
-        for each in (scene.field, scene.protected)
+        cv2.resize(mask.view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+        for mask in (scene.field, scene.protected)
     )
-    # nothing can lie on the open lumen, which is the darkest part of the view
+    # blood cannot lie on the open lumen, which is the darkest part of the field
     kept_off |= (cv2.resize(scene.grey_mask, size) < LUMEN).view(np.uint8)
     away = cv2.distanceTransform(1 - kept_off, cv2.DIST_L2, 3).clip(max=max(size))
     away /= np.float32(CLEARANCE * min(size))
@@ -87,7 +88,7 @@ def bleed(
     rng = np.random.default_rng(seeds[0])
     wanted = int(share * np.count_nonzero(field))
     distance = cv2.distanceTransform(dry, cv2.DIST_L2, 5) / np.float32(np.sqrt(wanted) / 4 + 1)
-    # blood fills low ground: near trickles, in folds, away from the protected mask
+    # blood fills the lowest ground: near trickles, in folds, away from the protected mask
     ground = distance - FOLDS * fold + 0.3 * noise(rng, (6, 13, 27), 0.7, free.shape)
     ground += 2 * np.exp(-away)
     order = np.sort(ground[free])
@@ -98,17 +99,17 @@ def bleed(
     lumps, ripple = noise(rng, (19, 41), 0.7, free.shape), noise(rng, (13, 29), 0.8, free.shape)
     clots = edge(filled - np.float32(CLOTTED) + 0.16 * lumps, 0.2)
     sheen = edge(facing(16 * filled + 0.9 * ripple) - 0.98, 0.02) * edge(filled - 0.15, 0.1)
-    laid = (cv2.resize(each, (width, height)) * ~scene.protected for each in (depth, clots, sheen))
-    image, opacity = _seen_through(scene, *laid)
+    layers = (cv2.resize(a, (width, height)) * ~scene.protected for a in (depth, clots, sheen))
+    image, opacity = _seen_through(scene, *layers)
     return image, opacity, [(x / scale, y / scale) for x, y in starts], wanted < len(order)
 
 
 def _trickles(
     scene: Scene, fold: Floats, free: Mask, seeds: Indices
 ) -> tuple[npt.NDArray[np.uint8], list[Place]]:
-    """Return a map (h, w) that is 0 on trickles and 1 elsewhere, and the starts of the trickles.
+    """Return a map (h, w), 0 on trickles and 1 elsewhere, and the starts of the trickles.
 
-    A trickle starts at a random free place, with a probability in proportion to brightness.
+    A trickle starts at a random free pixel, with a probability in proportion to the grey mask.
     """
     smooth = cv2.GaussianBlur(fold, (0, 0), 2)
     slopes = 6 * np.stack([cv2.Sobel(smooth, cv2.CV_32F, *axis) for axis in ((1, 0), (0, 1))])
@@ -137,7 +138,7 @@ def _trickles(
 def _seen_through(
     scene: Scene, depth: Floats, clots: Floats, sheen: Floats
 ) -> tuple[Image, Floats]:
-    """Return the image below the film, which light passes twice, and the film's opacity."""
+    """Return the image seen through the film, which light passes twice, and the film's opacity."""
     image = scene.image.copy()
     opacity = (1 - np.exp(np.float32(-2 * ABSORBED[1]) * depth)) * (scene.shown > 0)
     kept = 1 - np.float32(RIM) * opacity * np.exp(depth * np.float32(-1 / RIM_DEPTH))

@@ -1,4 +1,4 @@
-"""MedTest's light (section 3.2) and motion (section 3.3)."""
+"""MedTest's relations that change the light (section 3.2) or blur by motion (section 3.3)."""
 
 import cv2
 import numpy as np
@@ -11,25 +11,26 @@ from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth, folds
 
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
-"""Factor on brightness, contrast and saturation alike, mildest first. The thesis gives no range.
-Below 0.55 the three together hide a polyp from everybody, which would change the right answer."""
+"""Factor of brightness, contrast and saturation, mildest first. The thesis states no range. Below
+0.55 nobody can see a polyp, which would change the right answer."""
 
 COLOUR_CAST = (0.65, 0.35)
-"""Factor on the two weakened channels, mildest first. The thesis says "approximately half", which
+"""Factor of the two weakened channels, mildest first. The thesis says "approximately half", which
 is severity 3 here."""
 
 BLUR_SIGMA = (5.0, 15.0)
 """Standard deviation in pixels of a 512-pixel image (MR2-1), drawn from (5, 15]."""
 
 SMALLEST_SIDE = 256
-"""Smaller images are blurred like images of this side, or kernels could not differ in size."""
+"""Smaller images are blurred like images of this side, so that kernels can differ in size."""
 
 
 class _Exposure(MedTest):
-    """Base of relations that multiply brightness, contrast and saturation by one factor.
+    """Base class of relations that multiply brightness, contrast and saturation by one factor.
 
-    ``clipped``: whether channels are clipped one by one, as in torchvision; otherwise colours keep
-    their hue.
+    Args:
+        field: See ``MedTest``.
+        clipped: See ``exposed``.
     """
 
     factors: tuple[float, float]
@@ -65,19 +66,18 @@ class Contrast(_Exposure):
 
 
 def exposed(scene: Scene, factor: float, clipped: bool = False) -> Image:
-    """Return the image with brightness, contrast and saturation times ``factor``.
+    """Return the image with brightness, contrast and saturation multiplied by ``factor``.
 
-    The three steps are those of torchvision, in this order. Contrast is about the field's mean
-    grey, and the black frame is unchanged.
+    The three steps are those of torchvision, in this order. Contrast is relative to the field's
+    mean grey level, and the black frame does not change.
 
     Args:
-        scene: The scene.
-        factor: The factor.
-        clipped: Whether to clip each channel after each step, as torchvision does for whole
-            numbers, so that bright tissue turns yellow and dark tissue pure red. Otherwise the
-            result has the same brightness in the hue of the source. Its difference from grey, which
-            the three steps multiply by the cube of ``factor``, is shortened if a channel would
-            leave the range.
+        scene: Scene to change.
+        factor: Factor of the three steps.
+        clipped: Whether to clip the channels after each step, as torchvision does for integers:
+            bright tissue turns yellow, and dark tissue pure red. Otherwise the result has the same
+            brightness and the hue of the source. Its difference from grey, which the three steps
+            multiply by the cube of ``factor``, is reduced if a channel would leave 0..255.
     """
     levels = np.arange(256, dtype=np.float32)
     brighter = np.clip(levels * factor, 0, 255).astype(np.uint8)
@@ -93,24 +93,25 @@ def exposed(scene: Scene, factor: float, clipped: bool = False) -> Image:
 
 
 def _in_hue_of(source: Image, bright: Image, chroma: float) -> Image:
-    """Return the brightness of ``bright`` in the colours of ``source``.
+    """Return an image with the grey levels of ``bright`` and the hues of ``source``.
 
-    The distance of a pixel from its grey is multiplied by ``chroma``, as far as the range allows.
+    The channels' distances from grey in ``source`` are multiplied by ``chroma``, or by less if a
+    channel would leave 0..255.
     """
     grey = cv2.cvtColor(bright, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    own = cv2.cvtColor(source, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    away = [channel - own for channel in cv2.split(source)]
+    source_grey = cv2.cvtColor(source, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    away = [channel - source_grey for channel in cv2.split(source)]
     above = (255 - grey) / np.maximum(cv2.max(cv2.max(away[0], away[1]), away[2]), 1)
     below = grey / np.maximum(-cv2.min(cv2.min(away[0], away[1]), away[2]), 1)
-    reach = np.minimum(np.minimum(above, below), np.float32(chroma))
-    return cv2.merge([np.rint(grey + reach * each).astype(np.uint8) for each in away])
+    factor = np.minimum(np.minimum(above, below), np.float32(chroma))
+    return cv2.merge([np.rint(grey + factor * distance).astype(np.uint8) for distance in away])
 
 
 class WhiteBalance(MedTest):
     """MR1-3: a green or a purple cast, each with probability 1/2.
 
-    Green reduces red and blue to about half. The other reduces red and green, which is purple on
-    red tissue.
+    A green cast reduces red and blue to about half. The other reduces red and green, which looks
+    purple on red tissue.
     """
 
     name = "medtest/white_balance"
@@ -127,11 +128,11 @@ class WhiteBalance(MedTest):
 
 
 class Blur(MedTest):
-    """MR2-1: a Gaussian filter, sigma from (5, 15], whose kernel is smaller than sigma: width
-    and height are independent odd numbers of [sigma/2, sigma], so that it blurs more one way.
+    """MR2-1: a Gaussian blur with sigma in (5, 15], as pixels of a 512-pixel image.
 
-    Lengths are pixels of a 512-pixel image. Equation 2 also adds noise; the implementation
-    the thesis describes does not, and neither does this one.
+    The kernel is smaller than usual: its width and height are independent odd numbers in
+    [sigma/2, sigma], so that one direction is blurred more. Equation 2 of the thesis adds noise,
+    but the implementation that it describes and this one do not.
     """
 
     name = "medtest/blur"
@@ -143,19 +144,19 @@ class Blur(MedTest):
         sigma = drawn * max(scene.side, SMALLEST_SIDE) / 512
         kernel = (_odd(sigma, rng), _odd(sigma, rng))
         weight = scene.shown[:, :, None]
-        seen = weight > 0
+        tissue = weight > 0
         if weight.all():
             image = cv2.GaussianBlur(scene.image, kernel, sigma)
-        else:  # the lens blurs, and then the frame and the text are laid over the picture
-            total = cv2.GaussianBlur(scene.image * np.float32(seen), kernel, sigma)
+        else:  # only tissue is blurred: the frame and printed text lie in front of it
+            total = cv2.GaussianBlur(scene.image * np.float32(tissue), kernel, sigma)
             share = cv2.GaussianBlur(weight, kernel, sigma).reshape(weight.shape)
             blurred = np.rint(np.minimum(weight * total / np.maximum(share, 1e-6), 255))
-            image = np.where(seen, blurred, scene.image).astype(np.uint8)
+            image = np.where(tissue, blurred, scene.image).astype(np.uint8)
         return image, {"sigma": drawn, "sigma_pixels": sigma, "kernel": list(kernel)}
 
 
 def _odd(sigma: float, rng: Rng) -> int:
-    """Return a random odd whole number in [sigma/2, sigma], at least 3."""
+    """Return a random odd integer in [sigma/2, sigma], at least 3."""
     lowest = 2 * int(np.ceil((sigma / 2 - 1) / 2)) + 1
     highest = 2 * int(np.floor((sigma - 1) / 2)) + 1
     count = max(1, (highest - lowest) // 2 + 1)
@@ -163,11 +164,12 @@ def _odd(sigma: float, rng: Rng) -> int:
 
 
 CLUSTERS = (1.0, 5.0)
+"""Range of the number of clusters, which the thesis does not state."""
 SPOTS = (3.0, 12.0)
-"""How many clusters, and spots in each: the thesis gives neither."""
+"""Range of the number of spots per cluster, which the thesis does not state."""
 
 LAMBDA = 0.02
-"""The longest half axis of a spot, as a share of the image's height."""
+"""Maximum half axis of a spot, as a share of the image's height."""
 
 EPSILON = 1e-3
 """Length added to both half axes (equation 1), as a share of the image's height, so that no spot is
@@ -181,22 +183,22 @@ CLEARANCE = 0.02
 """Distance from the protected mask in which spots fade away, as a share of the shorter side."""
 
 GLARING = (170, 230)
-"""Grey levels from which spots fade, and at which there are none: what is white already shows no
-light upon it."""
+"""Grey levels from which spots fade, and from which there are none: highlights are invisible on
+white."""
 
 _ONE = 16
 """Sub-pixel units per pixel in cv2.ellipse (shift=4)."""
 
 _CELLS = 64
-"""Most cells along a side of the small picture on which places are judged."""
+"""Maximum number of cells along a side of the small image on which positions are compared."""
 
 
 class Specularity(MedTest):
-    """MR1-4: ellipses near a few cluster centres, blurred, and scaled by the grey mask.
+    """MR1-4: highlights, which are blurred ellipses around a few centres, scaled by the grey mask.
 
-    Centres are drawn where it is bright, on the crests of folds, as light that is reflected
-    straight back falls there. Clusters and spots lie along the folds, where equation 1 has
-    ellipses upright; spots run together, ragged as the wet wall is, and fade into it.
+    Centres lie on bright crests of folds, which reflect light straight back. Clusters and spots are
+    aligned with the folds, unlike the upright ellipses of equation 1. Spots merge, have ragged
+    edges like a wet wall, and fade into it.
     """
 
     name = "medtest/specularity"
@@ -215,9 +217,9 @@ class Specularity(MedTest):
 
 
 def _takes_light(scene: Scene) -> Floats:
-    """Return how much of a highlight each place can show, H x W in 0..1.
+    """Return the maximum opacity of highlights, H x W in 0..1.
 
-    It is less in the dark, and none on the protected mask, on white places and outside the view.
+    It is lower in the dark, and 0 on the protected mask, on white pixels and outside the field.
     """
     grey = cv2.cvtColor(scene.image, cv2.COLOR_RGB2GRAY)
     levels = np.arange(256, dtype=np.float32)
@@ -230,16 +232,18 @@ def _takes_light(scene: Scene) -> Floats:
 
 
 def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[np.float64]:
-    """Return n spots, n x 6: centre (x, y) and two half axes in pixels, angle in degrees, and the
-    number of the cluster."""
+    """Return n spots, (n, 6): centre x and y, two half axes, angle and number of the cluster.
+
+    Lengths are in pixels, the angle in degrees.
+    """
     most = (round(CLUSTERS[1]), round(SPOTS[1]))
     clusters = round(fifth(*CLUSTERS, severity, rng))
     counts = [round(fifth(*SPOTS, severity, rng)) for _ in range(most[0])]
     height, width = scene.field.shape
     size = (min(width, _CELLS), min(height, _CELLS))
     light, shows = (
-        cv2.resize(each, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
-        for each in (scene.light, takes)
+        cv2.resize(values, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
+        for values in (scene.light, takes)
     )
     cell = np.array([width / size[0], height / size[1]])
     along_folds = _along_folds(light, cell)
@@ -250,8 +254,8 @@ def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[
 
     crests = light * light * shows * np.exp2(-2 * folds(light))
     centres = cell * _drawn_places(crests, rng.random((most[0], 2)))
-    offsets = rng.standard_normal((*most, 2)) * (1.0, 0.25)  # clusters are longish, like folds
-    # many small spots, few large ones
+    offsets = rng.standard_normal((*most, 2)) * (1.0, 0.25)  # clusters are elongated, like folds
+    # the distribution has many small spots and few large ones
     longer = LAMBDA * rng.beta(1.3, 2.0, most) + EPSILON
     shorter = longer * rng.uniform(0.22, 0.6, most)
     tilts = rng.normal(0, 12, most)
@@ -267,7 +271,7 @@ def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[
 
 
 def _drawn_places(likely: Floats, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return n x 2 places (x, y) in cells, drawn in proportion to ``likely`` (H x W)."""
+    """Return n positions (n, 2), x and y in cells, drawn in proportion to ``likely`` (H, W)."""
     sums = np.cumsum(likely.reshape(-1).astype(np.float64) + 1e-9)
     chosen = np.searchsorted(sums, uniform[:, 0] * sums[-1])
     rows, columns = np.divmod(np.minimum(chosen, likely.size - 1), likely.shape[1])
@@ -275,15 +279,14 @@ def _drawn_places(likely: Floats, uniform: npt.NDArray[np.float64]) -> npt.NDArr
 
 
 def _along_folds(light: Floats, per_cell: npt.NDArray[np.float64]) -> Floats:
-    """Return the direction in which the light changes least, H x W in degrees."""
+    """Return the direction (H, W) in degrees in which the light changes least."""
     slope_x = cv2.Sobel(light, cv2.CV_32F, 1, 0) / np.float32(per_cell[0])
     slope_y = cv2.Sobel(light, cv2.CV_32F, 0, 1) / np.float32(per_cell[1])
     return np.rad2deg(np.arctan2(slope_y, slope_x)) + 90
 
 
 def _opacity(scene: Scene, spots: npt.NDArray[np.float64], rng: Rng) -> Floats:
-    """Return the spots' opacity, H x W in 0..1: saturated where they are large or many, with ragged
-    edges and a faint halo."""
+    """Return the opacity of the spots, (H, W) in 0..1, with ragged edges and a faint halo."""
     drawn = np.zeros(scene.field.shape, np.uint8)
     for spot in spots:
         x, y, longer, shorter = (round(length * _ONE) for length in spot[:4])

@@ -22,19 +22,19 @@ from .placement import Pose, anywhere, near_its_place
 from .scene import Changed, FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
 INSTRUMENT_SHARE = (0.02, 0.12)
-"""Share of the visible field of an instrument: "moderate size" in the thesis."""
+"""Range of an instrument's share of the visible field: "moderate size" in the thesis."""
 
 STAIN_SHARE = (0.01, 0.14)
-"""Share of the visible field of all pieces of stool or blood together."""
+"""Range of the share of the visible field of all pieces of stool or blood together."""
 
 PIECES = (1.0, 4.0)
-"""Number of pieces of stool or blood."""
+"""Range of the number of pieces of stool or blood."""
 
 TOOLS_TRIED = 4
-"""Instruments tried if the protected mask is in the way of the first."""
+"""Maximum number of instruments to try if the protected mask leaves no room."""
 
 RATIO = (0.5, 1.6)
-"""Bounds of the brightness ratio target / source."""
+"""Bounds of the factor that matches an object's brightness to the image."""
 
 FEATHER, SOFT_FEATHER = 0.0025, 0.004
 """Standard deviation of the blur of the edge of an instrument, and of stool or blood, as a
@@ -45,16 +45,18 @@ SOFTNESS = 0.0018
 not as sharp as drawings."""
 
 GRAIN = 8.0
-"""Largest deviation, in grey levels, of the picture's grain that is added to a drawn object."""
+"""Maximum amplitude, in grey levels, of the image's grain that is added to a drawn object."""
 
 SEEN = 1e-3
-"""Least share of the field that counts as visible (details["adds"])."""
+"""Minimum share of the field of an object that counts as visible (details["adds"])."""
 
 
 class Placed(MedTest):
-    """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given.
+    """Base class of instruments, stool and blood.
 
-    ``source`` is None if the drawing is no cut-out, as for running blood.
+    Args:
+        source: Source of cut-outs; None: ``drawn``, or a film of blood if that is None, too.
+        field: See ``MedTest``.
     """
 
     drawing = 3
@@ -76,7 +78,7 @@ class Placed(MedTest):
 
 
 class Instrument(Placed):
-    """MR3-1: a tool that enters the view near the place and direction of its source."""
+    """MR3-1: a tool that enters the visible field as in its source image."""
 
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
@@ -95,25 +97,25 @@ class Instrument(Placed):
         return image, {**details, "object": cutout.name}
 
     def _fitting(self, scene: Scene, share: float, rng: Rng) -> tuple[Cutout, Pose]:
-        """Return the first of a few tools that there is room for, or the one with the most room."""
+        """Return the first tool for which there is room, or else the one that fits best."""
 
         def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
             for _ in range(TOOLS_TRIED):
                 cutout = _chosen(self.source, scene, rng)
                 pose = near_its_place(cutout, scene, share, rng)
-                # covering a finding costs 1, and shrinking for room less than 1
+                # overlap with the protected mask costs 1, a smaller size less than 1
                 yield (not pose.free) + (1 - pose.shrunk), (cutout, pose)
 
         return cheapest(tries())
 
 
 class Stain(Placed):
-    """Base of stool and blood: pieces anywhere in the view."""
+    """Base class of stool and blood: pieces anywhere in the visible field."""
 
     def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         share = fifth(*STAIN_SHARE, severity, rng)
         count = round(fifth(*PIECES, severity, rng))
-        # each piece has its own generator: the first is the same however many there are
+        # one generator per piece, so that the first piece does not depend on their number
         seeds = rng.integers(2**62, size=round(PIECES[1]))
         parts = share * rng.dirichlet(np.full(count, 4.0))
         if self.source is None:
@@ -125,35 +127,38 @@ class Stain(Placed):
 
 
 Laid = tuple[Image, Floats, list[JsonObject]]
-"""The changed image, the opacity (H, W) of the addition in 0..1, and the details of each piece."""
+"""The changed image, the opacity (H, W) of the addition in 0..1, and the details of its pieces."""
 
 
 def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indices) -> Laid:
-    """Return a cut-out per seed, each with its share of the field."""
+    """Return the image with one cut-out per seed and share of the field."""
     image, pieces = scene.image.copy(), []
-    everywhere = np.zeros(scene.field.shape, np.float32)
+    opacity = np.zeros(scene.field.shape, np.float32)
     for seed, share in zip(seeds, shares, strict=True):
-        own = np.random.default_rng(seed)
-        cutout = _chosen(source, scene, own)
-        pose = anywhere(cutout, scene, share, own)
-        seen = _blend(scene, image, cutout, pose, stain=True)
-        everywhere = np.maximum(everywhere, seen)
-        pieces.append({"seed": int(seed), **_record(cutout, pose, seen, scene)})
-    return image, everywhere, pieces
+        rng = np.random.default_rng(seed)
+        cutout = _chosen(source, scene, rng)
+        pose = anywhere(cutout, scene, share, rng)
+        alpha = _blend(scene, image, cutout, pose, stain=True)
+        opacity = np.maximum(opacity, alpha)
+        pieces.append({"seed": int(seed), **_record(cutout, pose, alpha, scene)})
+    return image, opacity, pieces
 
 
 def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
-    """Return the picture with one film of blood that runs from a place per seed."""
+    """Return the image with a film of blood that has one trickle per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}
-    places = zip(seeds.tolist(), starts, strict=False)  # there is no start if no place is free
+    places = zip(seeds.tolist(), starts, strict=False)  # without room there are no starts
     return image, seen, [{"seed": seed, "at": list(start), **drawn} for seed, start in places]
 
 
 class Feces(Stain):
-    """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask.
+    """MR3-2: stool, with brightness matched to the image and scaled by the grey mask.
 
-    ``anywhere``: whether it may cover masked areas, which keep their answer, as in the thesis.
+    Args:
+        source: See ``Placed``.
+        field: See ``MedTest``.
+        anywhere: Whether stool may cover masked areas, as in the thesis; answers stay the same.
     """
 
     name = "medtest/feces"
@@ -181,7 +186,7 @@ class Feces(Stain):
 
 
 class Blood(Stain):
-    """MR3-3: blood that runs (``film``), or cut-outs placed like stool.
+    """MR3-3: a film of blood (``film``), or cut-outs that are placed like stool.
 
     It changes the class, so it is not for classification.
     """
@@ -194,7 +199,7 @@ class Blood(Stain):
 
 
 def _chosen(source: Source, scene: Scene, rng: Rng) -> Cutout:
-    """Return a cut-out of a source, one that is similar to the picture if the source can choose."""
+    """Return a cut-out of a source, from an image similar to the scene's if it is ``Similar``."""
     return source.cutout_for(scene, rng) if isinstance(source, Similar) else source.cutout(rng)
 
 
@@ -231,7 +236,7 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
 def _window(
     cutout: Cutout, pose: Pose, scene: Scene
 ) -> tuple[tuple[slice, slice], tuple[int, int]]:
-    """Return the part of the image that the object and its shadow can reach, and its (x, y)."""
+    """Return the part of the image that the object and its shadow may cover, and its (x, y)."""
     height, width = cutout.alpha.shape
     ends = np.array([(0, 0), (width, 0), (0, height), (width, height)])
     corners = ends @ pose.matrix[:, :2].T + pose.matrix[:, 2]
@@ -243,20 +248,19 @@ def _window(
 
 
 def _ratio(scene: Scene, light: Floats, alpha: Floats, cutout: Cutout) -> float:
-    """Return the brightness of the object's place over that of its source."""
+    """Return the brightness at the object's position divided by that of its source.
+
+    It is the mean of the brightness below the object and of the whole image.
+    """
     weight = float(alpha.sum())
-    here = float((light * alpha).sum()) / weight if weight > 0 else scene.brightness
-    # half local, half global: an object has the light of its surroundings, and of the picture
-    return float(np.clip(0.5 * (here + scene.brightness) / max(cutout.brightness, 0.02), *RATIO))
+    local = float((light * alpha).sum()) / weight if weight > 0 else scene.brightness
+    return float(np.clip(0.5 * (local + scene.brightness) / max(cutout.brightness, 0.02), *RATIO))
 
 
 def _in_the_pictures_light(
     scene: Scene, colour: Floats, below: Floats, window: tuple[slice, slice], share: float
 ) -> Floats:
-    """Return a drawn object's colours (h, w, 3) in the picture's light.
-
-    They are tinted by the tissue, follow its brightness, and have its softness and grain.
-    """
+    """Return a drawn object's colours (h, w, 3) with the image's tint, brightness and grain."""
     local = (scene.light[window] / np.float32(max(scene.brightness, 0.02))).clip(0.4, 1.3)
     tint = np.float32(1 - share) + np.float32(share) * scene.tint
     soft = cv2.GaussianBlur(colour, (0, 0), max(0.4, SOFTNESS * scene.side))
@@ -266,10 +270,10 @@ def _in_the_pictures_light(
 
 
 def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) -> Floats:
-    """Return the colours of a liquid on a picture.
+    """Return the colours of a liquid on the image ``below``.
 
-    Thin parts show the picture below, dyed. Thick parts have the liquid's colour, in which the
-    folds below are still faintly visible.
+    Thin parts show the image in the liquid's hue. Thick parts have the liquid's colour, with
+    faintly visible folds.
     """
     dye = colour / np.maximum(_brightest(colour), 1)[:, :, None]
     square = alpha * alpha
@@ -277,18 +281,18 @@ def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) ->
     level = _brightest(below)
     around = cv2.blur(level, (max(1, min(alpha.shape) // 4),) * 2)
     folds = np.sqrt((level + 8) / (around + 8))[:, :, None]
-    own = colour * folds
-    return own + thin * (dye * below - own)
+    thick = colour * folds
+    return thick + thin * (dye * below - thick)
 
 
 def _brightest(image: Floats) -> Floats:
-    """Return the largest channel of (h, w, 3), faster than numpy's maximum of a short axis."""
+    """Return the largest channel (h, w); faster than numpy's maximum over a short axis."""
     red, green, blue = cv2.split(image)
     return cv2.max(cv2.max(red, green), blue)
 
 
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
-    """Return a soft shadow (H, W) of the object in 0..1, zero in areas that may not change."""
+    """Return a soft shadow (H, W) of the object in 0..1, which is 0 outside ``allowed``."""
     down = 0.022 * side
     moved_by = np.array([[1, 0, 0.6 * down], [0, 1, down]])
     moved = cv2.warpAffine(alpha, moved_by, alpha.shape[::-1])
@@ -309,16 +313,16 @@ def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> JsonObje
 # -- text ----------------------------------------------------------------------------------
 
 LETTER = (0.019, 0.026)
-"""Height of a capital letter, as a share of the image's height."""
+"""Range of the height of a capital letter, as a share of the image's height."""
 
 LINES = (1.0, 10.0)
-"""Number of lines."""
+"""Range of the number of lines."""
 
 SMALLER = (1.0, 0.8, 0.65)
-"""Letter sizes tried, as shares of the wanted one, before letters on the mask are omitted."""
+"""Letter sizes to try, as shares of the requested size, before letters on the mask are omitted."""
 
 LEADING, MARGIN = 1.75, 0.02
-"""Distance of base lines in letter heights; distance from the image's edge in its heights."""
+"""Distance of base lines in letter heights; distance from the image's edge in image heights."""
 
 COLOURS = {"white": (240, 240, 240), "green": (150, 240, 160), "yellow": (240, 232, 140)}
 
@@ -330,11 +334,10 @@ _CAPITAL = 21.0
 
 
 class Text(MedTest):
-    """MR4-1: a block of text in one of the corners that devices print into.
+    """MR4-1: a block of text in one of the corners, as devices print it.
 
-    It may lie on the black frame, as on devices, but never on the protected mask. The corner with
-    the least of that mask is taken, then smaller letters. Letters that would still cover it are
-    omitted.
+    It may lie on the black frame but not on the protected mask. If it does not fit into any corner,
+    smaller letters are tried. Letters that would still cover the mask are omitted.
     """
 
     name = "medtest/text"
@@ -359,11 +362,11 @@ class Text(MedTest):
 
 
 def _words(rng: Rng) -> list[str]:
-    """Return ten lines in a device's order; every value is random and of no real person."""
+    """Return ten lines in the order of a device, with random values of no real person."""
     day, month, year = rng.integers(1, 29), rng.integers(1, 13), rng.integers(2004, 2025)
     hour, minute, second = rng.integers(7, 19), rng.integers(60), rng.integers(60)
     date = (f"{day:02d}/{month:02d}/{year}", f"{year}/{month:02d}/{day:02d}")[rng.integers(2)]
-    made = [
+    lines = [
         date,
         f"{hour:02d}:{minute:02d}:{second:02d}",
         f"SCV:{rng.integers(1, 100)}",
@@ -375,7 +378,7 @@ def _words(rng: Rng) -> list[str]:
         f"Zm:{rng.choice(['1.0', '1.2', '1.5', '2.0'])}",
         f"F:{rng.integers(1, 200):03d}",
     ]
-    return [str(line) for line in made]
+    return [str(line) for line in lines]
 
 
 def _free_place(

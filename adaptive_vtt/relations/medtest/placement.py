@@ -1,10 +1,10 @@
-"""Placement of an added object: outside the protected mask, at a plausible place.
+"""Placement of added objects at plausible positions outside the protected mask.
 
-There are two placements, as in MedTest's section 3.4. An instrument stays near the place and
-direction that it had in its source and enters from the edge of the view. Stool and blood lie
-anywhere. If no place is free, an instrument is drawn back, then the object gets smaller, down to
-SHRINK. If even that does not fit, it goes to the place that it would cover the least, and the part
-on the protected mask is omitted. So the protected mask is never covered.
+There are two placements, as in MedTest's section 3.4. An instrument has about the position and
+direction of its source image, and enters from the edge of the visible field. Stool and blood lie
+anywhere. If there is no room, an instrument is pulled back, and then the object is reduced as far
+as SHRINK allows. If it still does not fit, it takes the position with the least overlap, and its
+part on the protected mask is omitted. So the protected mask is never covered.
 """
 
 from collections.abc import Iterator
@@ -22,44 +22,44 @@ from .cutouts import Cutout
 from .scene import Floats, Scene, cheapest
 
 SHRINK = (1.0, 0.85, 0.7, 0.55, 0.4)
-"""Sizes tried, as shares of the wanted one (lengths)."""
+"""Sizes to try, as shares of the requested length."""
 
 TRIES = 6
-"""Poses tried for each size of an instrument."""
+"""Number of poses to try for each size of an instrument."""
 
 RETREAT = (0.0, 0.2, 0.4)
-"""Distances that an entering instrument is drawn back to make room, as shares of its length."""
+"""Distances by which an entering instrument is pulled back, as shares of its length."""
 
 SHIFT = 0.08
-"""Largest shift of an instrument from its source's place, as a share of the view."""
+"""Maximum shift of an instrument from its position in its source, as a share of the field."""
 
 TURN = 15.0
-"""Largest turn from its source's direction, in degrees."""
+"""Maximum rotation of an instrument from its direction in its source, in degrees."""
 
 CLEARANCE = 0.02
 """Distance kept from the protected mask, as a share of the shorter side."""
 
 SUNK = 0.4
-"""Least distance of the middle of stool or blood from the edge of the view, if there is room, as a
-share of its reach. So most of it is visible."""
+"""Minimum distance of the centre of stool or blood from the edge of the field, if there is room, as
+a share of its radius. So most of it is visible."""
 
 _COARSE = 96
-"""Longest side, in pixels, of the small picture on which places are compared."""
+"""Longer side, in pixels, of the reduced image on which positions are compared."""
 
 Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Pose:
-    """The place of a cut-out in an image.
+    """Position, size and direction of a cut-out in an image.
 
     Attributes:
-        matrix: Similarity (2, 3) from the cut-out's pixels to the image's.
-        scale: Its factor of lengths.
-        turn: Its angle in degrees clockwise.
-        at: Pixel (x, y) of the image that the anchor lies on.
-        shrunk: The entry of SHRINK.
-        free: Whether the object does not touch the protected mask and its clearance.
+        matrix: Similarity (2, 3) from pixels of the cut-out to pixels of the image.
+        scale: Scale factor of the similarity.
+        turn: Angle of the similarity in degrees, clockwise.
+        at: Position (x, y) of the cut-out's anchor in the image.
+        shrunk: Entry of SHRINK.
+        free: Whether the object keeps CLEARANCE from the protected mask.
     """
 
     matrix: Matrix
@@ -75,33 +75,33 @@ class Pose:
         """Return a patch in a window of the image.
 
         Args:
-            patch: Array (h, w) or (h, w, 3) in the cut-out's pixels.
+            patch: Array (h, w) or (h, w, 3) in pixels of the cut-out.
             shape: Rows and columns of the window.
-            corner: Its x and y in the image.
+            corner: Position (x, y) of the window in the image.
             border: OpenCV's border mode outside the patch.
         """
         matrix = self.matrix.copy()
         matrix[:, 2] -= corner
-        if self.scale < 0.7:  # averaged first, as sampling alone would leave jagged edges
+        if self.scale < 0.7:  # averages first, as sampling alone would give jagged edges
             height, width = patch.shape[:2]
             size = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
             patch = cv2.resize(patch, size, interpolation=cv2.INTER_AREA)
             columns, rows = width / size[0], height / size[1]
-            # pixel centres of the smaller patch to those of the patch
+            # from pixel centres of the smaller patch to those of the patch
             shift = columns / 2 - 0.5, rows / 2 - 0.5
             matrix = matrix @ np.array([[columns, 0, shift[0]], [0, rows, shift[1]], [0, 0, 1]])
         return cv2.warpAffine(patch, matrix, shape[::-1], borderMode=border)
 
 
 def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
-    """Return a pose close to the one in the source.
+    """Return a pose similar to the one in the cut-out's source.
 
-    An object that entered its source's view from the edge does so here.
+    An object that touches the edge of the field in its source does so here, too.
 
     Args:
-        cutout: The object.
-        scene: The scene.
-        share: Wanted size, as a share of the visible field.
+        cutout: Object to place.
+        scene: Scene to change.
+        share: Requested size, as a share of the visible field.
         rng: Generator.
     """
     coarse = _Coarse(scene)
@@ -121,7 +121,7 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose
 
 
 def anywhere(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
-    """Return a pose anywhere in the view at a random angle; all free places are equally likely."""
+    """Return a pose at a random angle and a uniform free position of the visible field."""
     turn, at = float(rng.uniform(0, 360)), float(rng.random())
     height, width = cutout.alpha.shape
     cutout = replace(cutout, anchor=(width / 2, height / 2))
@@ -143,7 +143,7 @@ def anywhere(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
 
 
 class _Coarse:
-    """A scene at a small size, to compare many places quickly."""
+    """Scene at a reduced size, to compare many positions quickly."""
 
     def __init__(self, scene: Scene) -> None:
         height, width = scene.field.shape
@@ -164,19 +164,19 @@ class _Coarse:
         return float(alpha[self.kept_off].sum())
 
     def distance_to_protected(self) -> Floats:
-        """Return the distance to the protected mask in pixels of the image, per coarse pixel."""
+        """Return the distances of coarse pixels to the protected mask, in pixels of the image."""
         if not self.kept_off.any():
             return np.full(self.field.shape, np.inf, np.float32)
         free = (~self.kept_off).view(np.uint8)
         return cv2.distanceTransform(free, cv2.DIST_L2, 3) / np.float32(self.scale)
 
     def distance_to_edge(self) -> Floats:
-        """Return the distance to the edge of the view in pixels of the image, per coarse pixel."""
+        """Return the distances of coarse pixels to the field's edge, in pixels of the image."""
         padded = np.pad(self.field, 1).view(np.uint8)
         return cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1] / np.float32(self.scale)
 
     def choose(self, room: Bools, uniform: float) -> Matrix:
-        """Return a place of ``room`` in pixels of the image, chosen by ``uniform`` in [0, 1)."""
+        """Return the position (x, y) of a pixel of ``room``, chosen by ``uniform`` in [0, 1)."""
         rows, columns = np.nonzero(room)
         chosen = int(uniform * len(rows))
         return self.pixel(columns[chosen], rows[chosen])
@@ -197,10 +197,10 @@ def _pose(
     position: tuple[float, float],
     retreat: float,
 ) -> Pose:
-    """Return the pose at a position that is given in shares of the view.
+    """Return the pose at a position in shares of the field.
 
-    Entering objects are moved along their direction until no pixel of their tail is visible, and
-    then by ``retreat`` of their length.
+    Entering objects are pulled back until no pixel of their tail is visible, and then further by
+    ``retreat`` times their length.
     """
     left, top, width, height = scene.box
     at = np.array([left + position[0] * width, top + position[1] * height])

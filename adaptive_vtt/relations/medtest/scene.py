@@ -1,7 +1,6 @@
-"""The scene of all nine relations: visible field, protected masks and light.
+"""Base class of MedTest's relations, and the scene that they change: field, masks and light.
 
-MedTest resizes every image to 512 x 512 first. Here images keep their size, and lengths are shares
-of it.
+MedTest resizes all images to 512 x 512. Here images keep their size, and lengths are shares of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,26 +22,27 @@ T = TypeVar("T")
 FieldOf = Callable[[Sample], Mask]
 """A user's function that returns the visible field (H, W), False on the black frame."""
 Changed = tuple[Image, Mapping[str, Any]]
-"""A follow-up's image, and all random numbers that it was made with."""
+"""Image of a follow-up, and all random numbers that determine it."""
 
 DARK = 24
 """Grey level (0..255) at or below which a pixel may belong to the black frame."""
 
 NOTCH = 0.06
-"""Least width of a black notch in the field's edge that is frame (share of the shorter side)."""
+"""Minimum width of a black notch in the field's edge that is frame (share of the shorter side)."""
 
 SOFT_EDGE = 0.006
-"""Width of the field's edge in which pixels may be part tissue, part frame (share of the shorter
-side)."""
+"""Width of the field's edge, where pixels may be a mixture of tissue and frame (share of the
+shorter side)."""
 
 SMALLEST_FIELD = 0.01
-"""Least share of the image that is a field; an image with less is simply dark."""
+"""Minimum share of the image in a visible field; an image with less is dark and has no frame."""
 
 
 def cheapest(tries: Iterable[tuple[float, T]]) -> T:
-    """Return the first thing of cost 0, or else the first of the least cost.
+    """Return the first candidate with cost 0, or else the first one with the lowest cost.
 
-    ``tries`` yields one or more pairs (cost, thing), and is not continued after cost 0.
+    Args:
+        tries: Yields one or more pairs (cost, candidate); not continued after cost 0.
     """
     others = iter(tries)
     best = next(others)
@@ -53,12 +53,12 @@ def cheapest(tries: Iterable[tuple[float, T]]) -> T:
 
 @dataclass(frozen=True)
 class Scene:
-    """An image to be changed.
+    """Image to change, with its visible field and the masks to protect.
 
     Attributes:
         image: RGB image (H, W, 3).
         field: Mask (H, W) of the visible field, False on the black frame.
-        protected: Union (H, W) of the sample's masks, which no addition may cover.
+        protected: Union (H, W) of the sample's masks, which additions must not cover.
     """
 
     image: Image
@@ -116,19 +116,18 @@ class Scene:
     def grey_mask(self) -> Floats:
         """MedTest's grey mask (H, W) in 0..1, a sigmoid of local brightness.
 
-        It scales additions, so that nothing bright appears in the dark. The thesis gives neither
-        gain nor offset. Here half the mean brightness becomes 1/2, and one tenth of the scale above
-        it 0.73.
+        It scales additions, so that nothing bright appears in the dark. The thesis states neither
+        gain nor offset. Here half the mean brightness gives 1/2, and 0.1 more gives 0.73.
         """
         return 1 / (1 + np.exp((self.brightness / 2 - self.light) / 0.1))
 
     @cached_property
     def shown(self) -> Floats:
-        """Share (H, W) of each pixel that is tissue, in 0..1, as the edge of a frame is soft.
+        """Share (H, W) of tissue in the pixels, in 0..1; the edge of a frame is soft.
 
-        It is 1 in the field, and 0 on the frame and on text that a device printed onto the picture,
-        which is not seen through the lens. For the field's outermost pixels it is their brightness
-        over that of the tissue next to them, and 0 if they are as dark as the frame.
+        It is 1 in the field, and 0 on the frame and on printed text, which lie in front of the
+        tissue. For the field's outermost pixels it is their brightness divided by that of the
+        tissue next to them, and 0 if they are as dark as the frame.
         """
         field = self.field.view(np.uint8)
         shown = np.where(printed(self.image), 0, field).astype(np.float32)
@@ -150,8 +149,8 @@ class Scene:
 
         Args:
             changed: The changed image.
-            of_black: Level to which the change raises black. The frame lies in front of the lens
-                and stays black, so the frame's part of a mixed pixel is lowered again.
+            of_black: Level to which the change raises black. The frame stays black, so this is
+                subtracted from the frame's share of mixed pixels.
         """
         image = cv2.copyTo(changed, (self.shown > 0).view(np.uint8), self.image.copy())
         edge = (self.shown > 0) & (self.shown < 1)
@@ -162,12 +161,12 @@ class Scene:
 
 
 def visible_field(image: Image) -> Mask:
-    """Return the visible field (H, W) of an image, which is the image without its black frame.
+    """Return the visible field (H, W) of an image: the image without its black frame.
 
-    Dark regions that touch the image's border are the frame. The field is the convex hull of the
-    largest other region, without wide black notches, into which devices put a small picture. So a
-    dark lumen belongs to it, and text outside does not. An image that is dark everywhere has no
-    frame. MedTest trained a model for this and does not say which.
+    Dark regions that touch the image's border are frame. The field is the convex hull of the
+    largest other region without wide black notches, where devices show a small picture. So the
+    field includes a dark lumen but no text on the frame. A dark image has no frame. MedTest trained
+    a model for this step, which it does not describe.
     """
     value = cv2.medianBlur(_value(image), 5 if min(image.shape[:2]) >= 64 else 1)
     outside = _touching_border((value <= DARK).view(np.uint8))
@@ -185,7 +184,7 @@ def visible_field(image: Image) -> Mask:
     field = np.zeros(value.shape, np.uint8)
     cv2.fillConvexPoly(field, cv2.convexHull(np.concatenate(contours)), 1)
     wide = cv2.morphologyEx(outside, cv2.MORPH_OPEN, _square(NOTCH * min(value.shape)))
-    outermost = cv2.erode(field, _square(3)) < field  # of the hull: it may be frame
+    outermost = cv2.erode(field, _square(3)) < field  # the hull's outermost pixels may be frame
     field[(outside > 0) & ((wide > 0) | outermost)] = 0
     return field.view(np.bool_)
 
@@ -196,29 +195,33 @@ def fifth(low: float, high: float, severity: int, rng: Rng) -> float:
 
 
 def folds(light: Floats) -> Floats:
-    """Return how much darker each place is than its surroundings, in standard deviations, -2..2."""
+    """Return the darkness (H, W) relative to the surroundings, in standard deviations, -2..2.
+
+    It is high in folds of the tissue.
+    """
     around = cv2.GaussianBlur(light, (0, 0), 0.1 * min(light.shape))
     return ((around - light) / max(float((around - light).std()), 0.01)).clip(-2, 2)
 
 
 class MedTest(LabelPreserving):
-    """Base of the nine relations, which define ``change``.
+    """Base class of the nine relations, which define ``change``.
 
-    ``field``: function Sample -> mask (H, W) that replaces the detection of the black frame, for
-    datasets that know it.
+    Args:
+        field: Function Sample -> mask (H, W) of the visible field; None: the black frame is
+            detected.
     """
 
     adds: ClassVar[str] = ""
-    """The thing that the relation adds to the picture, "" for light and motion. A follow-up's
-    ``details["adds"]`` repeats it if it is visible, for oracles whose true answers (is there text?
+    """Object that the relation adds to the image; "" for light and motion. ``details["adds"]`` of a
+    follow-up repeats it if the object is visible, for oracles whose true answers (is there text?
     how many instruments?) change with it."""
 
     concepts_added: ClassVar[frozenset[str]] = frozenset()
-    """Concepts whose truth the addition would change, which are not asked about."""
+    """Concepts whose truth the addition changes, which are therefore not asked about."""
 
     drawing: ClassVar[int] = 1
-    """Version of the drawing, which rises when the same random numbers give other pictures. Audits
-    of different versions are different audits."""
+    """Version of the drawing, raised when the same random numbers give other images. It is part of
+    the fingerprint."""
 
     def __init__(self, field: FieldOf | None = None) -> None:
         self.field = field
@@ -228,16 +231,17 @@ class MedTest(LabelPreserving):
         """The version of the drawing if it is not the first, and the fingerprints of files."""
         drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
         parts = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
-        return "; ".join(each for each in parts if each) or None
+        return "; ".join(filter(None, parts)) or None
 
     def parts(self) -> tuple[object, ...]:
         """Return the parts that follow-ups depend on: the field, and the source of cut-outs."""
         return (self.field,)
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up; ``details`` has every random number.
+        """Return the follow-up; ``details`` has all random numbers.
 
-        Raise InputError for a severity outside 1..5, and for masks of another size than the image.
+        Raises:
+            InputError: The severity is not in 1..5, or a mask has another size than the image.
         """
         self.check(severity)
         if sample.image is None:
@@ -278,13 +282,13 @@ def _square(side: float) -> npt.NDArray[np.uint8]:
 
 
 def _small(value: Floats, field: Mask, cells: int = 64) -> Floats:
-    """Return ``value`` averaged over the field in at most 64 x 64 cells, and smoothed."""
+    """Return the means of ``value`` over the field in up to 64 x 64 cells, smoothed."""
     height, width = value.shape
     size = (min(width, cells), min(height, cells))
     weight = field.astype(np.float32)
     total = cv2.resize(value * weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
     share = cv2.resize(weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
-    total, share = (cv2.GaussianBlur(each, (0, 0), 1.5) for each in (total, share))
+    total, share = (cv2.GaussianBlur(cell, (0, 0), 1.5) for cell in (total, share))
     return total / np.maximum(share, 1e-6)
 
 
@@ -295,30 +299,29 @@ def _fitting(mask: Mask, image: Image, where: str) -> Mask:
     return np.ascontiguousarray(mask, np.bool_)
 
 
-# -- text that a device printed onto the picture: thin bright letters in straight lines ------------
-
+# -- text that a device printed into the image: thin bright letters in straight lines --------------
 
 STROKE = 0.014
-"""Largest width of a letter's stroke, as a share of the shorter side."""
+"""Maximum width of a letter's stroke, as a share of the shorter side."""
 
 CONTRAST, BRIGHT = 60, 140
-"""Least contrast and level of a stroke in the green channel. Devices print in white, green and
+"""Minimum contrast and level of a stroke in the green channel. Devices print in white, green and
 yellow, and tissue is red."""
 
 HEIGHT = (0.008, 0.06)
-"""Heights of letters, as shares of the shorter side."""
+"""Minimum and maximum height of letters, as shares of the shorter side."""
 
 GAP = 0.8
-"""Largest distance between letters of a line, in heights of a line."""
+"""Maximum distance between letters of a line, in heights of the line."""
 
 LETTERS = 4
-"""Fewest letters of a line. Highlights are mostly alone or in pairs, and seldom in a row."""
+"""Minimum number of letters in a line; so few highlights are mistaken for text."""
 
 Levels = npt.NDArray[np.uint8]
 
 
 def printed(image: Image) -> Mask:
-    """Return a mask (H, W) of text that is printed onto an RGB image, edges of letters included."""
+    """Return a mask (H, W) of the text printed into an RGB image, including edges of letters."""
     side = min(image.shape[:2])
     green = np.ascontiguousarray(image[:, :, 1])
     stroke = 2 * max(1, round(STROKE * side / 2)) + 1
@@ -333,11 +336,11 @@ def printed(image: Image) -> Mask:
     return cv2.dilate(marks_in_lines, np.ones((3, 3), np.uint8)).view(np.bool_)
 
 
-def _of_height(marks: Levels, least: float, most: float) -> Levels:
-    """Return the connected marks that may be letters."""
+def _of_height(marks: Levels, lowest: float, highest: float) -> Levels:
+    """Return the connected pieces of ``marks`` that have the size of letters."""
     _, labels, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
     height, width = stats[:, cv2.CC_STAT_HEIGHT], stats[:, cv2.CC_STAT_WIDTH]
-    fits = (height >= max(3.0, least)) & (height <= most) & (width <= 2 * most)
+    fits = (height >= max(3.0, lowest)) & (height <= highest) & (width <= 2 * highest)
     fits[0] = False
     if np.count_nonzero(fits) < LETTERS:
         return np.zeros_like(marks)
@@ -345,15 +348,15 @@ def _of_height(marks: Levels, least: float, most: float) -> Levels:
 
 
 def _in_lines(letters: Levels) -> Levels:
-    """Return the letters that form a line: enough of them, at about the same level."""
+    """Return the letters in lines of at least LETTERS at about the same height."""
     _, labels, stats, centres = cv2.connectedComponentsWithStats(letters, connectivity=8)
     height = stats[:, cv2.CC_STAT_HEIGHT]
     reach = max(1, round(GAP * float(np.median(height[1:]))))
     joined = cv2.dilate(letters, np.ones((1, 2 * reach + 1), np.uint8))
     _, lines = cv2.connectedComponents(joined, connectivity=8)
-    line_of = np.full(len(stats), -1)  # of the ground, none
+    line_of = np.full(len(stats), -1)  # line of a letter; -1 for the background
     inside = labels > 0
-    line_of[labels[inside]] = lines[inside]  # all pixels of a letter are of one line
+    line_of[labels[inside]] = lines[inside]  # all pixels of a letter are in the same line
     keep = np.zeros(len(stats), np.uint8)
     for line in set(line_of[1:].tolist()):
         members = np.flatnonzero(line_of == line)
