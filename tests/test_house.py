@@ -13,7 +13,7 @@ BUDGETS = {
     "audit": 2646,
     "benchmark": 977,
     "certify": 3094,
-    "cli": 3167,
+    "cli": 3174,
     "config": 1338,
     "datasets": 3690,
     "demo": 361,
@@ -21,14 +21,14 @@ BUDGETS = {
     "journal": 1796,
     "models": 5111,
     "oracles": 2294,
-    "people": 703,
+    "people": 707,
     "relations": 2967,
-    "results": 5726,
+    "results": 5759,
     "strategies": 607,
     "surrogates": 1760,
     "testing": 635,
     "top": 1749,
-    "utils": 1640,
+    "utils": 1639,
 }
 
 

@@ -386,25 +386,24 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     printed = capsys.readouterr().out
     assert "at least  rate 10 %  rate 30 %  at most" in printed  # as 'avtt plan' names them
     assert "labels in all until certified to +-30 points" in printed
-    assert "items are named by column 'name'" in printed
     asked, turns = out / "next.csv", 0
     first = pd.read_csv(asked, dtype=str, keep_default_na=False)
-    assert [*first] == ["item", "loss", "parity", "text"]
+    assert [*first] == ["name", "loss", "parity", "text"]  # "name" is the user's column
     half = first.assign(loss=["1", "0", "", "unsure", ""])
     half.to_csv(tmp_path / "half.csv", index=False)
     assert command(*given, "--take", str(tmp_path / "half.csv")) == 0
     printed = capsys.readouterr().out
     assert "took 3 losses" in printed
     assert re.search(r"overall mean loss( +[0-9.]+ %){3} +no *\n", printed)
-    assert f"1 labels count once item {first['item'][2]!r} has one" in printed
+    assert "2 of 3 labels count, 1 more once the rows above have one, a loss" in printed
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
     continuing = f"'avtt label {table} --out {out}'"
     assert "".join(continuing.split()) in "".join(listed.split())  # a long path breaks in a line
     filled = pd.read_csv(asked, dtype=str)
-    assert {*first["item"][[2, 4]]} <= set(filled["item"])  # nobody has looked at these two yet
-    assert not {*first["item"][[0, 1, 3]]} & set(filled["item"])
+    assert {*first["name"][[2, 4]]} <= set(filled["name"])  # nobody has looked at these two yet
+    assert not {*first["name"][[0, 1, 3]]} & set(filled["name"])
     while asked.is_file() and turns < 9:
         pd.read_csv(asked, dtype=str).assign(loss="0,0").to_csv(asked, index=False, sep=";")
         assert command(*given) == 2
@@ -420,6 +419,28 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert "on the way" not in page  # items that wait for people are not lost between two turns
 
 
+def test_items_with_a_high_loss_are_exported_with_their_texts(tmp_path: Path, capsys: Any):
+    table, out, exported = tmp_path / "items.csv", tmp_path / "run", tmp_path / "failures"
+    texts(80).to_csv(table, index=False)
+    given = ("label", str(table), "--out", str(out))
+    assert command(*given, "--id", "name", "--text", "prompt", "--sample", "4") == 0
+    export = ("export", str(out), "--failures", str(exported))
+    assert command(*export) == 2
+    assert "export: no item has a loss of 0.5 or more" in capsys.readouterr().err
+    rows = pd.read_csv(out / "next.csv", dtype=str).assign(loss=["1", "0", "unsure", ""])
+    rows.to_csv(tmp_path / "back.csv", index=False)
+    assert command(*given, "--take", str(tmp_path / "back.csv")) == 0
+    assert command(*export) == 0
+    failures = pd.read_csv(exported / "failures.csv", dtype=str)
+    rows.rename(columns={"name": "item"}).to_csv(tmp_path / "back.csv", index=False)
+    assert command(*given, "--take", str(tmp_path / "back.csv")) == 2  # read, and taken before
+    assert "row 2: expected an item that was asked for" in capsys.readouterr().err
+    pd.testing.assert_frame_equal(
+        failures, rows.iloc[[0, 2]][["name", "text", "loss"]].reset_index(drop=True)
+    )
+    assert command(*export) == 2  # in use
+
+
 @pytest.mark.parametrize(("column", "by"), [("ID", "'ID'"), ("kind", "their row, from 0")])
 def test_items_are_named_by_the_one_column_of_names(
     column: str, by: str, tmp_path: Path, capsys: Any
@@ -430,7 +451,8 @@ def test_items_are_named_by_the_one_column_of_names(
     assert "as in 'avtt label" in " ".join(capsys.readouterr().err.split())
     for _ in range(2):  # the second call resumes
         assert command("label", str(table), "--out", str(out)) == 0
-        assert {*pd.read_csv(out / "next.csv", dtype=str)["item"]} <= (
+        name = "ID" if column == "ID" else "item"
+        assert {*pd.read_csv(out / "next.csv", dtype=str)[name]} <= (
             {"a", "b", "c"} if column == "ID" else {"0", "1", "2"}
         )
     assert "items are named by" in (printed := capsys.readouterr().out)
@@ -455,7 +477,7 @@ def test_a_loss_that_is_none_takes_nothing(cell: str, message: str, tmp_path: Pa
     assert command(*given, "--take", str(tmp_path / "back.csv")) == 2
     output = capsys.readouterr()
     assert message in " ".join((output.out + output.err).split())
-    rows.assign(item="t99", loss="1").to_csv(tmp_path / "back.csv", index=False)
+    rows.assign(name="t99", loss="1").to_csv(tmp_path / "back.csv", index=False)
     assert command(*given, "--take", str(tmp_path / "back.csv")) == 2
     assert "expected an item that was asked for" in " ".join(capsys.readouterr().err.split())
 

@@ -27,6 +27,7 @@ from ..results.export.failures import (
     export_failures,
     export_questions,
 )
+from ..results.export.items import ITEMS, export_items
 from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 from ..space import QuestionSpace
@@ -154,6 +155,10 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
     else:
         counts, lines = {}, []
         with closing(read_journal(source / JOURNAL)) as journal:
+            if failures is not None and len(given) == 1 and ITEMS in journal.facts():
+                counts["items"] = export_items(journal, failures, least_loss=least_loss)
+                written = f"wrote {failures / 'failures.csv'}: {counts['items']} items"
+                return typer.echo(json.dumps(counts) if json_ else written)
             space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)[0]
             if tsv is not None:
                 asked: Any = {"least_loss": least_loss, "image_format": image_format}

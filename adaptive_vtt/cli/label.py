@@ -165,9 +165,11 @@ def _items(
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
         result = write_run(audit.journal, out)
+        # losses count in the order of the draws
+        counted = asked[0].draw if asked else result.questions
         if result.questions:
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
-            print_frame(f"after {result.questions} labels", intervals)
+            print_frame(f"after {counted} label{'s' * (counted != 1)}", intervals)
         for warning in result.warnings:
             plain_console().print(f"warning: {warning}")
         if not asked:
@@ -176,10 +178,10 @@ def _items(
             return print_steps(next_steps(run, Names.of(run, out)))
         file = out / NEXT
         typer.echo(f"wrote {file}: {len(asked)} items; fill in 'loss', 0 (fine) to 1 (all wrong)")
-        # losses count in the order of the draws
-        if (later := result.questions - asked[0].draw) > 0:
-            first = asked[0].prompt.sample_id
-            typer.echo(f"{later} labels count once item {first!r} has one: a loss, or 'unsure'")
+        if later := result.questions - counted:
+            first, whole = asked[0].prompt.sample_id, result.questions
+            count = f"{counted} of {whole} labels count, {later} more once the rows above have one"
+            typer.echo(f"{count}, a loss or 'unsure': the first is {first!r}")
         taking = f"{next_command(table, out)} --take {shlex.quote(str(file))}"
         print_steps([Step(taking, "takes the losses, asks for the next items")])
 

@@ -20,11 +20,12 @@ from ..journal.files import JOURNAL
 from ..models import Unanswered
 from ..models.local.recorded import UNSURE
 from ..pool import Pool
+from ..results.export.items import ITEM, LOSS, TEXT, item_column
 from ..utils.files import reads, write_text
 from ..utils.table_text import csv_rows
 from ..utils.tables import csv_text
 
-NEXT, LOSS = "next.csv", "loss"
+NEXT = "next.csv"
 LOSS_IN_WORDS = f"a number from 0 (fine) to 1 (all wrong) or {UNSURE!r}"
 COUNT = 20
 """Default number of items that are asked for at a time."""
@@ -113,7 +114,8 @@ def take(audit: Audit, file: Path) -> int:
         InputError: A row is about an item that was not asked for, or its loss is neither a number
             in [0, 1] nor "unsure".
     """
-    filled, losses = _filled(file), dict[int, object]()
+    column = item_column(audit.journal.facts())
+    filled, losses = _filled(file, column), dict[int, object]()
     calls = {call.prompt.sample_id: call for call in audit.ask(max(audit.waiting, 1))}
     if calls and not filled:
         expected = f"{LOSS_IN_WORDS} in column {LOSS!r} of the items that you looked at"
@@ -129,17 +131,20 @@ def take(audit: Audit, file: Path) -> int:
     return len(losses)
 
 
-def _filled(file: Path) -> list[tuple[int, str, str]]:
+def _filled(file: Path, column: str) -> list[tuple[int, str, str]]:
     """Return row, item and loss wherever a file has a loss; the header is row 1.
+
+    Items are in ``column``, or in ITEM.
 
     Raises:
         InputError: The file cannot be read or lacks a column.
     """
     rows = _read(file)
-    for name in ("item", LOSS):
+    column = ITEM if column not in rows and ITEM in rows else column
+    for name in (column, LOSS):
         if name not in rows:
             raise unexpected(str(file), f"a column {name!r}", ", ".join(map(str, rows)))
-    cells = zip(rows["item"], rows[LOSS], strict=True)
+    cells = zip(rows[column], rows[LOSS], strict=True)
     return [(row, item, loss) for row, (item, loss) in enumerate(cells, start=2) if loss]
 
 
@@ -157,14 +162,15 @@ def write_next(audit: Audit, out: Path, count: int) -> list[Call]:
         file.unlink(missing_ok=True)
         return []
     open_items = {call.prompt.sample_id for call in calls}
-    if file.is_file() and any(item in open_items for _, item, _ in _filled(file)):
+    column = item_column(audit.journal.facts())
+    if file.is_file() and any(item in open_items for _, item, _ in _filled(file, column)):
         raise InputError(
             f"{file}: has losses that were not taken; add --take {shlex.quote(str(file))}"
         )
     for call in calls:
         sample = audit.space.dataset.sample(call.item)
         words = [ask.text for ask in sample.asks.values()]
-        rows.append({"item": sample.id, LOSS: "", **sample.metadata, "text": "\n".join(words)})
+        rows.append({column: sample.id, LOSS: "", **sample.metadata, TEXT: "\n".join(words)})
     write_text(file, csv_text(pd.DataFrame(rows)))
     return calls
 

@@ -272,12 +272,18 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
     wrong = (a for call in run.calls for a in call.answers if (a.loss or 0) >= FAILED)
     images = sample_word(facts.space, run.pictures) == "image"  # which export needs
     images &= certificate is None or not certificate.drops
-    if images and any(answer.unanswered is None for answer in wrong):
+    items = "items" in run.raw  # of a table, which people label
+    if (images or items) and any(answer.unanswered is None for answer in wrong):
         step = Step(
             f"avtt export {names.folder} --failures {names.failures}", "exports the failures"
         )
-        steps.append(step if facts.spec else Step("result.failures()", "lists the failures"))
-    if not steps and any(status.half_width > 0 for status in run.statuses):
+        in_python = Step("result.failures()", "lists the failures")
+        steps.append(step if facts.spec or items else in_python)
+    if (
+        first is None
+        and (items or not steps)
+        and any(status.half_width > 0 for status in run.statuses)
+    ):
         why = "nothing is open: continue for narrower intervals"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
     return [*steps, *_checks(run, names)]
