@@ -13,7 +13,7 @@ from PIL import Image
 from tests.helpers.chromium import Browser
 
 COLOURS = 200
-SCREEN = (1280, 978)
+SCREEN = (1280, 880)
 NARROW = (900, 1000)
 FAILURE = (1280, 790)
 SHOWN = "rotation"
