@@ -1,4 +1,4 @@
-"""For tests of your own plug-ins: deterministic doubles, contract suites, and gates as tests."""
+"""Tools for users' tests: deterministic test doubles, contract suites for plug-ins, and gates."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Deterministic doubles, for this package's tests and for tests of your own plug-ins."""
+"""Deterministic test doubles of datasets and models, for tests of this package and of plug-ins."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ from ..utils.random_streams import generator
 def tiny_dataset(
     samples: int = 12, concepts: int = 3, *, images: bool = True, seed: int = 0
 ) -> TableDataset:
-    """Return random 16 x 16 colour images with random truths; no concept has one side alone.
+    """Return random 16 x 16 colour images with random labels; concepts have both labels.
 
     Args:
-        samples: Number of images, at least 2.
+        samples: Number of samples, at least 2.
         concepts: Number of concepts.
-        images: Without, samples have no images.
-        seed: Same seed, same dataset.
+        images: Whether samples have images.
+        seed: Seed of images and labels.
     """
     rng = generator(seed, "tiny dataset")
     labels = (rng.random((samples, concepts)) < 0.4).astype(int)
@@ -32,15 +32,15 @@ def tiny_dataset(
 
 
 class ScriptedModel(ModelDefaults):
-    """Model that answers by a fixed rule of (seed, image, concept), and lists what it is asked.
+    """Model whose answers depend only on the seed, the image and the concept.
 
-    Answers are uniform in [0, 1]; every answered call costs 1, a refused one 0.5. ``asked`` lists
-    (sample, relation, severity, concepts) in order, so that tests can see anything paid for twice.
+    Answers are uniform in [0, 1]. An answered call costs 1, a refused one 0.5. ``asked`` lists
+    (sample, relation, severity, concepts) of all calls in order, so that tests can find repeats.
 
     Args:
         answers: Whether a call answers one concept or all.
-        seed: Part of the rule.
-        refuse: Share of the calls that come back Unanswered.
+        seed: Seed of answers and refusals.
+        refuse: Share of calls that return Unanswered.
     """
 
     needs_image = False

@@ -1,11 +1,11 @@
-"""A fixture for pytest, registered by an entry point: gates as tests.
+"""A pytest plug-in, registered by an entry point, with a fixture that decides gates as tests.
 
     def test_model(avtt_gate):
         avtt_gate("runs/nightly", "overall <= 0.1", "relation:fog <= 20 %")
 
-Passes where every rule passes, fails with the rulings where one fails, and skips where one is open,
-unless pytest was given ``--avtt-open=fail``. Nothing is asked. This module imports only
-pytest, so that it costs other test suites nothing.
+The test passes if all rules pass, fails with the rulings if one fails, and is skipped if one is
+open, or fails then with ``--avtt-open=fail``. The model is not asked. This module imports only
+pytest, so that it does not slow down other test suites.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def avtt_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Decide rules about the audit in a run folder: ``avtt_gate(DIR, RULE, ...)``."""
+    """Return the function ``avtt_gate(DIR, RULE, ...)``, which decides rules about an audit."""
 
     def decide(folder: Path | str, *rules: str) -> None:
         from ..journal import read_journal

@@ -1,4 +1,4 @@
-"""The promises of every protocol, as suites that pytest runs over your own implementation::
+"""Suites of tests of the protocols, which pytest runs on a user's implementation::
 
     from adaptive_vtt.testing.contracts import RelationContract
 
@@ -6,8 +6,8 @@
         def make(self):
             return Mine()
 
-Each test makes what it tests. A suite's other methods say what is tried on it (prompts,
-samples, observations ...); override those that do not fit.
+Every test calls ``make``. The other methods of a suite return the inputs of its tests (prompts,
+samples, observations ...) and can be overridden.
 """
 
 from typing import TYPE_CHECKING

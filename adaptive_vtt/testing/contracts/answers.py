@@ -1,4 +1,4 @@
-"""Promises of every model under test and every oracle."""
+"""Contract suites of models under test and of oracles."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -35,13 +35,16 @@ from .checks import Contract, assert_json, assert_line
 
 
 class ModelContract(Contract):
-    """``make``: the model. ``concepts``, ``image`` and ``prompts``: what it is asked."""
+    """Tests of a model, which ``make`` returns.
+
+    ``prompts`` returns the prompts, by default about ``concepts`` on images of ``image``.
+    """
 
     concepts: tuple[str, ...] = ("c0", "c1", "c2")
     repeatable = True
-    """True where the same prompt always has the same answer, in any batch."""
+    """True if the answer to a prompt is always the same, in any batch."""
     tolerance = 1e-6
-    """By how much P(yes) may differ in batches of another size (float32 sums)."""
+    """Maximum difference of P(yes) between batches of different sizes (float32 sums)."""
 
     def image(self, number: int) -> Image:
         """Return the source image of sample ``s0`` .. ``s3``."""
@@ -50,7 +53,11 @@ class ModelContract(Contract):
         return image
 
     def prompts(self, answers: str) -> list[Prompt]:
-        """Return four sources and a follow-up of each, about all concepts at a time or one."""
+        """Return prompts for four sources and their follow-ups.
+
+        Args:
+            answers: "all": one prompt per image; "one": one prompt per image and concept.
+        """
         relation, prompts = get("brightness_up"), []
         asked = [self.concepts] if answers == "all" else [(name,) for name in self.concepts]
         for number in range(4):
@@ -137,24 +144,26 @@ class ModelContract(Contract):
 
 
 MAX_CALLS = 24
-"""Calls of a space that are judged, at most."""
+"""Maximum number of calls that are judged."""
 SILENT = Unanswered("refused")
 
 
 class OracleContract(Contract):
-    """``make``: the oracle. ``dataset`` and ``relations``: what is asked; ``value``: what a model
-    may answer, P(yes) unless the oracle reads masks or words."""
+    """Tests of an oracle, which ``make`` returns.
+
+    ``dataset`` and ``relations`` give the questions, and ``value`` the answers of a model.
+    """
 
     def dataset(self) -> Dataset:
         """Return samples that the oracle can judge."""
         return tiny_dataset(6, 3)
 
     def relations(self) -> list[str | Relation]:
-        """Return what makes the follow-ups."""
+        """Return the relations that make the follow-ups."""
         return [IDENTITY, "brightness_up"]
 
     def value(self, sample: Sample, concept: str, rng: np.random.Generator) -> Value:
-        """Return an answer to a question about ``concept``, right or wrong by chance."""
+        """Return a random answer about ``concept``: P(yes); overridden for masks or words."""
         return float(rng.choice([0.0, 0.3, 0.5, 1.0]))
 
     # -- the tests ---------------------------------------------------------------------
@@ -229,7 +238,7 @@ class OracleContract(Contract):
     def _calls(
         self, space: QuestionSpace, *, received: bool = True
     ) -> Iterator[tuple[list[Case], list[Value], list[Outcome]]]:
-        """Yield calls that answer all concepts: their cases, their answers, and their outcomes."""
+        """Yield calls that answer all concepts, as (cases, answers, outcomes)."""
         images = np.unique(space.image_of(space.nth(np.arange(space.size)))).tolist()
         for image in islice(images, MAX_CALLS):
             sample, follow_up = space.pair(image)
@@ -252,7 +261,7 @@ class OracleContract(Contract):
 
     @staticmethod
     def _received(space: QuestionSpace, sample: Sample, value: Value) -> SourceAnswer:
-        """Return the answer about the source, and the same about all its versions."""
+        """Return the answer about the source, with the same answer about all its versions."""
         if not space.oracle.needs_source:
             return None
         if space.oracle.most_versions(space.dataset) == 0:

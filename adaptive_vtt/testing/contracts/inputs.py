@@ -1,4 +1,4 @@
-"""Promises of every dataset and every relation."""
+"""Contract suites of datasets and of relations."""
 
 from itertools import product
 from typing import Any
@@ -13,10 +13,11 @@ from ...utils.random_streams import generator
 from .checks import Contract, assert_image, assert_line, error_of
 
 MAX = 20
+"""Maximum number of samples that are decoded."""
 
 
 class DatasetContract(Contract):
-    """``make``: the dataset, best one of a few samples: at most MAX are decoded."""
+    """Tests of a dataset, which ``make`` returns; one with few samples is enough."""
 
     # -- the tests ---------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class DatasetContract(Contract):
 
     @staticmethod
     def _some(dataset: Dataset) -> list[int]:
-        """Return the samples that are decoded, evenly spaced."""
+        """Return the indices of up to MAX evenly spaced samples."""
         return np.linspace(0, len(dataset) - 1, min(MAX, len(dataset))).astype(int).tolist()
 
     @staticmethod
@@ -126,19 +127,19 @@ class DatasetContract(Contract):
 
 
 class RelationContract(Contract):
-    """``make``: the relation. ``shapes`` and ``image``: what it is tried on."""
+    """Tests of a relation, which ``make`` returns, on images of ``image`` and ``shapes``."""
 
     shapes: tuple[tuple[int, int, int], ...] = ((28, 28, 1), (24, 20, 3))
-    """Height, width and colours of images."""
+    """Height, width and channels of the images."""
     keeps_shape = True
-    """True where follow-ups are as large as their sources."""
+    """True if follow-ups have the size of their sources."""
 
     def image(self, shape: tuple[int, int, int]) -> Image:
-        """Return H x W x C uint8: noise, unless something has to be seen."""
+        """Return an image H x W x C of uint8: noise; overridden if it must show something."""
         return generator(0, "contract").integers(0, 256, shape, dtype=np.uint8)
 
     def sample(self, image: Image | None) -> Sample:
-        """Return the source with a thing in its middle, with mask and box, and another box."""
+        """Return a sample with an object in the middle, its mask and box, and another box."""
         if image is None:
             return Sample("s", None, {})
         height, width = image.shape[:2]
@@ -174,7 +175,7 @@ class RelationContract(Contract):
     def test_follow_ups_depend_on_the_arguments_alone(self) -> None:
         image = self.image(self.shapes[-1])
         for severity in self._made().severities:
-            np.random.seed(1)  # noqa: NPY002 - the very thing that must not matter
+            np.random.seed(1)  # noqa: NPY002 - the global state must not matter
             first = self._image_after(image, severity)
             np.random.seed(2)  # noqa: NPY002
             assert np.array_equal(first, self._image_after(image, severity))
@@ -188,17 +189,17 @@ class RelationContract(Contract):
     def test_expected_answers_and_masks_are_those_of_the_follow_up(self) -> None:
         relation, image = self._made(), self.image(self.shapes[-1])
         for severity in relation.severities:
-            made = self._follow_up(relation, image, severity)
+            follow_up = self._follow_up(relation, image, severity)
             for truth in (0, 1):
-                expected = relation.expect(truth, made)
+                expected = relation.expect(truth, follow_up)
                 assert expected in (0, 1)
                 assert not isinstance(relation, LabelPreserving) or expected == truth
             if self.keeps_shape:
                 mask = self.sample(image).masks["thing"]
-                before, after = mask.copy(), relation.expect_mask(mask, made)
-                assert made.image is not None
+                before, after = mask.copy(), relation.expect_mask(mask, follow_up)
+                assert follow_up.image is not None
                 assert after.dtype == np.bool_
-                assert after.shape == made.image.shape[:2]
+                assert after.shape == follow_up.image.shape[:2]
                 assert np.array_equal(mask, before)
 
     def test_without_an_image_there_is_a_follow_up_without_one(self) -> None:

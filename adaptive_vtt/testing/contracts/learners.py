@@ -1,4 +1,4 @@
-"""Promises of every surrogate, and of every strategy after several histories."""
+"""Contract suites of surrogates and of strategies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -26,22 +26,25 @@ COUNT = 12
 
 
 class SurrogateContract(Contract):
-    """``make``: the surrogate; ``observations`` and ``candidates``: what it takes, by number."""
+    """Tests of a surrogate, which ``make`` returns.
+
+    ``observations`` and ``candidates`` return its inputs by number.
+    """
 
     tolerance = 1e-8
-    """By how much means and variances may differ when observed in another way."""
+    """Maximum difference of means and variances between orders and batches of observations."""
     batches_alike = True
-    """True where one batch comes to the same as one by one: not where something is fitted again at
-    certain numbers of observations."""
+    """True if one batch has the same result as single observations; False if the surrogate is
+    refitted at certain numbers of observations."""
     shrinks = True
-    """True where no observation makes any prediction less sure."""
+    """True if no observation increases the variance of a prediction."""
 
     def observations(self, numbers: Sequence[int]) -> Any:
-        """Return the observations of these numbers (0..11), in this order: always the same."""
+        """Return fixed observations by their numbers (0..11), in this order."""
         raise TypeError(f"{type(self).__name__} defines no observations")
 
     def candidates(self, numbers: Sequence[int]) -> Any:
-        """Return the points of these numbers (0..11), in this order: always the same."""
+        """Return fixed points by their numbers (0..11), in this order."""
         raise TypeError(f"{type(self).__name__} defines no candidates")
 
     # -- the tests ---------------------------------------------------------------------
@@ -97,19 +100,20 @@ class SurrogateContract(Contract):
 
 
 class StrategyContract(Contract):
-    """``make``: the strategy. ``space``: what is asked about."""
+    """Tests of a strategy, which ``make`` returns, on the questions of ``space``."""
 
     histories: tuple[tuple[float, tuple[float | None, ...]], ...] = (
         (0.0, ()),
         (0.2, (None,)),
         (0.5, (None, 0.0, 0.5, 1.0)),
     )
-    """The share of images asked about before, and the answers: P(yes), or None for nothing."""
+    """Histories: the share of images that were asked about, and the possible answers, P(yes) or
+    None for unanswered."""
     targets: tuple[str, ...] = ("overall", "concepts")
-    """The targets that are certified."""
+    """Targets to certify."""
 
     def space(self) -> QuestionSpace:
-        """Return a small space."""
+        """Return a small question space."""
         return QuestionSpace(tiny_dataset(5, 2, images=False), ["identity", "rotation"])
 
     # -- the tests ---------------------------------------------------------------------
@@ -140,39 +144,39 @@ class StrategyContract(Contract):
         return weights
 
     def _situations(self) -> Iterator[tuple[Candidates, Belief]]:
-        """Yield candidates after each history, and beliefs with all a strategy may ask for."""
+        """Yield the candidates and the belief after all histories, for both modes of calls."""
         modes: tuple[CallMode, ...] = ("all", "one")
-        for answers, (share, given) in product(modes, self.histories):
+        for answers, (share, possible) in product(modes, self.histories):
             space = self.space()
             certify = Certify(0.1, None, 0.95, self.targets, None, "loss")
             more: Any = {"seed": 0, "device": "cpu", "proxies": Proxies(space, {})}
             belief = fresh_belief(certify, space, answers, **more)
             pool = CandidatePool(space, seed=0, limit=4096, answers=answers)
-            belief.learn(asked := _history(space, share, given))
-            pool.remove(np.array([one.question for one in asked], int))
+            belief.learn(history := _history(space, share, possible))
+            pool.remove(np.array([observation.question for observation in history], int))
             yield pool.candidates(0), belief
 
 
 def _history(
-    space: QuestionSpace, share: float, given: tuple[float | None, ...]
+    space: QuestionSpace, share: float, possible: tuple[float | None, ...]
 ) -> list[Observation]:
-    """Return observations of a share of all images, with answers drawn from ``given``."""
-    every = space.nth(np.arange(space.size))
-    images = np.unique(space.image_of(every))
+    """Return observations of a share of all images, with answers drawn from ``possible``."""
+    questions = space.nth(np.arange(space.size))
+    images = np.unique(space.image_of(questions))
     rng = generator(0, "contract")
-    some = rng.permutation(images)[: int(share * len(images))]
-    asked = every[np.isin(space.image_of(every), some)]
+    asked_images = rng.permutation(images)[: int(share * len(images))]
+    asked = questions[np.isin(space.image_of(questions), asked_images)]
     history = []
     for question, truth in zip(asked.tolist(), space.truth(asked).tolist(), strict=True):
-        f = given[int(rng.integers(len(given)))]
-        known = () if f is None else (f, (f + truth) / 2)
-        loss = 1.0 if f is None else abs(f - truth)
+        answer = possible[int(rng.integers(len(possible)))]
+        known = () if answer is None else (answer, (answer + truth) / 2)
+        loss = 1.0 if answer is None else abs(answer - truth)
         history.append(Observation(question, truth, loss, *known))
     return history
 
 
 def _of(candidates: Candidates, places: Tensor) -> Candidates:
-    """Return the questions at these places, and their calls."""
+    """Return the questions at these positions, and their calls."""
     kept, unit = candidates.unit[places].unique(return_inverse=True)  # type: ignore[no-untyped-call]
     rest = [f.name for f in fields(candidates) if f.name not in ("unit", "call")]
     questions = {name: getattr(candidates, name)[places] for name in rest}
