@@ -40,6 +40,8 @@ INTERRUPTED = 130
 """Exit code of a Ctrl-C: 128 and the signal's number."""
 SETTING = ("audit", "census", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
+NUMBERS = {" valid integer,": "a whole number", " valid number,": "a number"}
+"""Part of typer's message -> what was expected."""
 
 app = typer.Typer(
     name="avtt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
@@ -126,7 +128,11 @@ def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | N
         names = getattr(getattr(error, "param", None), "opts", ())
         values = [value for name, value in pairwise(arguments) if name in names]
         got = f", got {values[0]!r}" if values else ""  # typer's message lacks the value
-        return _set_instead(error) or f"{error.format_message()}{got}", 2
+        message = error.format_message().partition("Value error, ")[2]  # of ``options.share``
+        for typers, expected in NUMBERS.items():
+            if typers in error.format_message() and values:
+                message = f"{names[0]}: expected {expected}{got}"
+        return message or _set_instead(error) or f"{error.format_message()}{got}", 2
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
         name = ascii(error.object)[:200]
         return f"{name}: expected file names in UTF-8, got other bytes; rename it", 2

@@ -60,6 +60,8 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
             metavar = ""  # typer says <bool> of a flag, which takes no value
         words = words.replace("[", "\\[")
         more: Any = {"help": words, "metavar": metavar, "rich_help_panel": panel}
+        if name == "half_width" and kinds[name] == float | None:
+            more["parser"] = share
         if parameter.kind is Parameter.KEYWORD_ONLY:
             flag += f"/--no-{flag[2:]}" * (parameter.default is True)
             kinds[name] = Annotated[kinds[name], typer.Option(flag, **more)]
@@ -95,6 +97,15 @@ def _description(field: re.Match[str]) -> str:
 def names(text: str | None) -> list[str] | None:
     """Return the names in a list separated by commas; None if the option was not given."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def share(text: str) -> float:
+    """Return a half-width as a share of 1; "5 %" is 0.05. Raise InputError for other texts."""
+    number, percent = text.rstrip().removesuffix("%"), text.rstrip().endswith("%")
+    try:
+        return float(number) / (100 if percent else 1)
+    except ValueError:
+        raise unexpected("--half-width", "a number such as 0.05 or '5 %'", repr(text)) from None
 
 
 def pairs(texts: list[str] | None, option: str, form: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
 from ..types import CallMode, Prompt, Unanswered
 from ..utils.figures import USD, money, percent, points, shorten
-from .options import names
+from .options import names, share
 from .printing import filled, plain_console, print_json, table_of
 from .spec_changes import read
 
@@ -85,14 +85,9 @@ def plan(
         pilot (DIR): Run folder of an earlier audit of the same targets.
         probe: Instead, make two calls that show whether a chat model looks at its images.
     """
-    try:
-        widths = sorted({float(width) for width in names(half_width) or ()})
-    except ValueError:
-        widths = []
-    if not widths:
-        raise InputError(f"--half-width: expected numbers such as 0.05,0.1, got {half_width!r}")
+    widths = sorted({share(width) for width in names(half_width) or [half_width]})
     for width in widths:
-        check_half_width(width)
+        check_half_width(width, "--half-width")
     items = spec.suffix == ".csv"
     of_spec = {"--targets": targets, "--pilot": pilot, "--probe": probe, "--set": set_}
     for option, value in (of_spec if items else {"--group": group}).items():

@@ -94,8 +94,6 @@ class Certify:
         Option(
             "a goal: every target's rate is known to plus or minus this share, below 0.5; 0.05 is "
             "5 percentage points, of drops 5 points of the difference",
-            gt=0,
-            lt=1,
         ),
     ] = None
     at_most: Annotated[

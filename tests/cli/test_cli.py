@@ -15,6 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from adaptive_vtt.cli.init import commented_spec, field_texts, write_start
 from adaptive_vtt.cli.main import SUMMARIES, command
+from adaptive_vtt.cli.options import share
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
 from tests.helpers.command_line import plain_start, refused, run, shown
@@ -248,3 +249,21 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, monkeypatc
     line = refused(*AUDIT)
     assert "expected the name of an environment variable that holds the key" in line
     assert "planted" not in line
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--half-width", "wide", "expected a number such as 0.05 or '5 %', got 'wide'"),
+        ("--budget", "1e3", "expected a whole number, got '1e3'"),
+        ("--max-cost", "2 EUR", "expected a number, got '2 EUR'"),
+        ("--half-width", "2", "expected a number above 0 and below 0.5, which every rate is"),
+        ("--half-width", "60 %", "expected a number above 0 and below 0.5, which every rate is"),
+    ],
+)
+def test_a_text_in_place_of_a_number_gets_a_sentence(option: str, value: str, sentence: str):
+    assert f"{option}: {sentence}" in refused("audit", "--demo", option, value)
+
+
+def test_a_half_width_may_be_written_in_percent():
+    assert [share(text) for text in ("5%", "5 %", "0.05", ".05")] == [0.05] * 4

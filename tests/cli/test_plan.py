@@ -143,7 +143,7 @@ def test_a_pilot_tells_how_its_intervals_narrowed(spec: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--half-width", "narrow"], "--half-width: expected numbers such as 0.05,0.1"),
+        (["--half-width", "narrow"], "--half-width: expected a number such as 0.05 or '5 %'"),
         (["--half-width", "0.7"], "above 0 and below 0.5"),
         (["--targets", "overal"], "unknown target 'overal'"),
     ],
