@@ -19,7 +19,7 @@ BUDGETS = {
     "demo": 361,
     "engine": 4527,
     "journal": 1796,
-    "models": 5111,
+    "models": 5118,
     "oracles": 2294,
     "people": 707,
     "relations": 2967,

@@ -62,6 +62,13 @@ def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
 # -- answers of a model ----------------------------------------------------------------------------
 
 
+GIVEN = (
+    "it is given a list of numpy arrays (height, width, channels); PIL.Image.fromarray(image) "
+    "makes a PIL image of one"
+)
+"""Remedy where a function expects one image, or images of PIL."""
+
+
 def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
     """Ask a model and return its answers, one per prompt.
 
@@ -80,9 +87,12 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
             shape = " x ".join(map(str, first.image.shape))
             count = f"{len(prompts)} image{'s' * (len(prompts) > 1)}"
             images = f" with a list of {count}, {shape} uint8"
+        about, text = f" (asked about {_place(first)}{images})", one_line(error)
+        mistaken = isinstance(error, AttributeError | TypeError)
+        if mistaken and hasattr(model, "function") and ("'list'" in text or "ndarray" in text):
+            about = f"; {GIVEN}"
         raise ModelError(
-            f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
-            f"(asked about {_place(first)}{images})"
+            f"{who} raised {type(error).__name__}: {text}{place_of(error)}{about}"
         ) from error
     if not isinstance(answers, Sequence) or len(answers) != len(prompts):
         got = len(answers) if isinstance(answers, Sequence) else type(answers).__name__

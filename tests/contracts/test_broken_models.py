@@ -1,6 +1,8 @@
 """How a model that breaks its promise is caught."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked, to_answers
+from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.testing.contracts.checks import assert_line
 from adaptive_vtt.types import Ask
 
@@ -57,6 +60,23 @@ WHERE = r"sample 'eye-7', rotation severity 3"
 def test_what_is_no_answer_raises_model_error(answers: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         checked(Saying(answers), [PROMPT])
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda images: [image.convert("L") for image in images], "has no attribute 'convert' at "),
+        (lambda image: image.mean() / 255, "'list' object has no attribute 'mean' at "),
+        (lambda image: image / 255, "'list' and 'int' at "),
+        (lambda images: images[0].shape["x"], "tuple indices must be"),
+    ],
+)
+def test_a_function_of_one_image_or_of_pil_is_named_what_it_gets(function: Any, error: str) -> None:
+    remedy = "; it is given a list of numpy arrays .*PIL.Image.fromarray"
+    prompt = replace(PROMPT, image=np.zeros((4, 4, 3), np.uint8))
+    with pytest.raises(ModelError) as raised:
+        checked(PythonModel(function), [prompt])
+    assert bool(re.search(f"{error}.*{remedy}", str(raised.value))) is ("indices" not in error)
 
 
 def test_a_concept_left_unanswered_is_an_answer() -> None:
