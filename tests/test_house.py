@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3094,
     "cli": 3182,
     "config": 1338,
-    "datasets": 3690,
+    "datasets": 3703,
     "demo": 361,
     "engine": 4527,
     "journal": 1796,

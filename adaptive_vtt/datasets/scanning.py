@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from ..errors import InputError, check_known, unexpected
+from ..errors import InputError, check_known, some, unexpected
 from ..utils.files import REMEDY, check_folder, data_of, holds, inside
 from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
@@ -235,7 +235,9 @@ def is_split(name: str | None) -> bool:
     return name is not None and name.lower() in NAMES["splits"]
 
 
-def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, str]:
+def unread_remark(
+    folders: Iterable[Path], used: Iterable[Path], *, table: bool = False
+) -> dict[str, str]:
     """Return a remark on the number of unused files in folders, by ending; {} if all are used.
 
     Hidden files, code, pages and folders of audits do not count.
@@ -243,7 +245,9 @@ def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, st
     Args:
         folders: Folders, which are searched with all folders below.
         used: The files that the dataset uses.
+        table: Whether a table names the images, so that others lack a row, and are named.
     """
+    without_row = list[str]()
     known, counts = {os.path.abspath(path) for path in used}, Counter[str]()
     for top in dict.fromkeys(folders):
         for folder, below, names in os.walk(top):
@@ -253,10 +257,20 @@ def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, st
             for name in names:
                 ending = os.path.splitext(name)[1].lower()
                 other = os.path.abspath(os.path.join(folder, name)) not in known
-                if other and name[0] != "." and ending not in _ASIDE:
+                if name[0] == "." or not other:
+                    continue
+                if table and ending in ENDINGS and not _MASK.search(name[: -len(ending)]):
+                    without_row.append(name)
+                elif ending not in _ASIDE:
                     counts[ending or "without an ending"] += 1
-    summary = ", ".join(f"{number:,} {ending}" for ending, number in counts.most_common())
-    return {"not read": summary} if summary else {}
+    parts = [f"{number:,} {ending}" for ending, number in counts.most_common()]
+    if count := len(without_row):
+        have, names = (
+            "images have" if count > 1 else "image has",
+            sorted(without_row, key=by_number),
+        )
+        parts.insert(0, f"{count:,} {have} no row in the table: {some(names, 3)}")
+    return {"not read": ", ".join(parts)} if parts else {}
 
 
 _ASIDE = {".py", ".pyc", ".md", ".toml", ".html"}

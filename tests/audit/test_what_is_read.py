@@ -47,6 +47,14 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
         as_dataset(root, concepts=["even", "loop"])
 
 
+def test_images_without_a_row_are_named(tmp_path: Path) -> None:
+    root = pages(tmp_path)
+    for name in ("page_20.png", "page_100.png", "page_3_mask.png", ".hidden.png", "a.txt"):
+        write_bytes(root / "images" / name, PIXELS)
+    names = "2 images have no row in the table: page_20.png, page_100.png"
+    assert as_dataset(root).remarks["not read"] == f"{names}, 1 .png, 1 .txt"
+
+
 def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path) -> None:
     root = pages(tmp_path)
     given: dict[str, Any] = {"id_column": "file", "metadata": ["loop", "site"]}

@@ -396,7 +396,7 @@ def _located(
         [None if file in bad else file for file in files],
         reading.skipped + [f"{folders[0] / names.iloc[row]} (missing)" for row in missing],
         difference,
-        scanning.unread_remark(folders, [*filter(None, files), path]),
+        scanning.unread_remark(folders, [*filter(None, files), path], table=True),
     )
 
 
