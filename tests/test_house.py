@@ -17,7 +17,7 @@ BUDGETS = {
     "config": 1338,
     "datasets": 3703,
     "demo": 361,
-    "engine": 4527,
+    "engine": 4535,
     "journal": 1796,
     "models": 5118,
     "oracles": 2294,

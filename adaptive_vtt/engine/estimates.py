@@ -19,6 +19,10 @@ Residuals cannot show an error that all unseen questions share, but P can: if G 
 than P's own error explains, the difference is G's bias. (Green & Strawderman, JASA 86, 1991, have
 APART = 1.) So no estimate moves by more than sqrt(APART V), and it hardly moves if G is far off.
 
+P and G are first moved into the target's interval, which brings either one closer to R if the
+interval holds R. Without a surrogate, a question is predicted by the mean loss of its smallest
+target.
+
 Nothing here enters draws, bets or intervals. It is computed when it is read, not per draw.
 """
 
@@ -65,8 +69,7 @@ class Guesses:
 def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStatus]:
     """Return the status of every target, with estimates as explained on top of this file.
 
-    ``estimate`` is clipped to the target's interval. ``drawn`` is P, the estimate from draws alone.
-    Both are equal if nothing predicts losses, and before the first draw.
+    ``drawn`` is P, the estimate from draws alone. Before the first draw both are equal.
 
     Args:
         selector: The audit's selector; if it asks everything, its counts are returned.
@@ -79,25 +82,21 @@ def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStat
         return selector.counted()
     if selector.certifier is None:
         return []
-    rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences
-    both = guesses(selector)
-    combined = np.full(len(rows), np.nan) if both is None else both.combined()
-    clipped = np.clip(combined, sequences.lower, sequences.upper)
+    rows = selector.certifier.table(calls_per_draw)
+    combined = guesses(selector, selector.certifier).combined()
     return [
         replace(
             row,
             estimate=row.estimate if np.isnan(value) else row.id.measured(value),
             drawn=row.estimate,
         )
-        for row, value in zip(rows, clipped.tolist(), strict=True)
+        for row, value in zip(rows, combined.tolist(), strict=True)
     ]
 
 
-def guesses(selector: Selector) -> Guesses | None:
-    """Return both estimates of now; None if nothing predicts losses, or nothing is certified."""
-    certifier, surrogate = selector.certifier, selector.belief.losses
-    if certifier is None or surrogate is None:
-        return None
+def guesses(selector: Selector, certifier: Certifier) -> Guesses:
+    """Return both estimates of now, each within the intervals."""
+    surrogate = selector.belief.losses
     # All questions; of a large space, a uniform sample that is the same every time.
     space, most = selector.space, selector.pool.limit
     ranks = np.arange(space.size)
@@ -105,13 +104,31 @@ def guesses(selector: Selector) -> Guesses | None:
         ranks = np.unique(generator(selector.seed, "estimate").integers(space.size, size=most))
     questions = np.asarray(space.nth(ranks))
     unseen = questions[selector.pool.unseen(questions)]
-    predicted = np.zeros(0)
-    if len(unseen):
+    inside = certifier.members(unseen)
+    if surrogate is None:
+        predicted = _mean_of_smallest(certifier, inside)
+    elif len(unseen):
         candidates = candidates_of((*columns(space, unseen), np.arange(len(unseen)), unseen))
         predicted = array(surrogate.posterior(candidates).mean)
-    mean, error = _by_predictions(certifier, certifier.members(unseen), predicted)
+    else:
+        predicted = np.zeros(0)
+    mean, error = _by_predictions(certifier, inside, predicted)
     sequences = certifier.sequences
-    return Guesses(sequences.mean, sequences.mean_variance, mean, error)
+    ends = sequences.lower, sequences.upper
+    variance = sequences.mean_variance
+    return Guesses(sequences.mean.clip(*ends), variance, mean.clip(*ends), error)
+
+
+def _mean_of_smallest(certifier: Certifier, inside: Bools) -> Floats:
+    """Return the mean loss seen in the smallest target of each unseen question, (n,).
+
+    The mean of the target with most answers counts as one answer more, and 1/2 as one there.
+    """
+    answered = certifier.sizes - certifier.waiting - certifier.out
+    known, widest = (certifier.least + certifier.most) / 2, answered.argmax()
+    common = (known[widest] + 0.5) / (answered[widest] + 1)
+    sizes = np.where(inside, certifier.sizes[:, None], np.inf)
+    return np.asarray(((known + common) / (answered + 1))[sizes.argmin(axis=0)])
 
 
 def _by_predictions(

@@ -98,15 +98,11 @@ def errors(begin: Begin, seed: int, marks: Sequence[int]) -> dict[int, dict[str,
 
 
 def estimates(audit: Audit) -> dict[str, Floats]:
-    """Return the current estimates of all targets, (K,) each, clipped to their intervals."""
-    table = audit.intervals()
-    both = guesses(audit._loop.selector)
-    predicted = table["estimate"] if both is None else both.predictions
-    return {
-        "draws": table["pseudo_outcome_mean"].to_numpy(float),
-        "predictions": np.clip(np.asarray(predicted), table["lower"], table["upper"]).to_numpy(),
-        "both": table["estimate"].to_numpy(float),
-    }
+    """Return the current estimates of all targets, (K,) each, within their intervals."""
+    selector = audit._loop.selector
+    assert selector.certifier is not None
+    both = guesses(selector, selector.certifier)
+    return {"draws": both.draws, "predictions": both.predictions, "both": both.combined()}
 
 
 def table(name: str, seeds: int, marks: Sequence[int]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, Pool, QuestionSpace
 from adaptive_vtt.certify.sequences import Sequences, Step
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.run_folder import rewrite
@@ -124,6 +124,40 @@ def test_predictions_that_are_all_wrong_alike_hardly_worsen_the_estimate() -> No
     assert ratio(lambda loss: torch.full_like(loss, 0.9)) < 1.2
 
 
+def test_without_a_surrogate_an_item_is_predicted_by_its_group() -> None:
+    """A mean counts the overall mean as one answer more, and that counts 1/2 as one more."""
+    kind = np.where(np.arange(60) % 3, "long", "short")
+    losses = np.where(np.arange(60) % 5, 0.0, 1.0)
+    pool = Pool(60, groups=pd.DataFrame({"kind": kind}))
+    options: dict[str, Any] = {"targets": ["overall", "group:kind"], "half_width": 0.01, "seed": 1}
+    with Audit(pool, budget=24, **options) as audit:
+        while calls := audit.ask():
+            audit.tell_all((call.number, losses[call.item]) for call in calls)
+        asked = np.array([row.call for row in audit.journal.draws()])
+        selector = audit._loop.selector
+        assert selector.certifier is not None
+        both = guesses(selector, selector.certifier)
+    rest = np.setdiff1d(np.arange(60), asked)
+    common = (losses[asked].sum() + 0.5) / (len(asked) + 1)
+    total = 0.0
+    for target, name in enumerate(("short", "long"), start=1):
+        own = losses[asked[kind[asked] == name]]
+        mean, unseen = (own.sum() + common) / (len(own) + 1), (kind[rest] == name).sum()
+        total += own.sum() + mean * unseen
+        expected = (own.sum() + mean * unseen) / (kind == name).sum()
+        assert both.predictions[target] == pytest.approx(expected)
+    assert both.predictions[0] == pytest.approx(total / 60)
+
+
+def test_an_impossible_mean_of_the_draws_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weighted mean below 0 is possible, as weights are inverse probabilities."""
+    monkeypatch.setattr(Sequences, "mean", property(lambda self: np.full(len(self.lower), -0.2)))
+    audit, _ = audit_with(lambda loss: torch.full_like(loss, 0.06))
+    row = audit.run().targets.iloc[0]
+    assert row["pseudo_outcome_mean"] == row["lower"]
+    assert row["estimate"] > row["lower"] + 0.02
+
+
 def test_when_everything_is_asked_the_estimate_is_the_truth() -> None:
     audit, surrogate = audit_with(lambda loss: 0.9 - 0 * loss, samples=30, budget=None)
     assert audit.run().targets["estimate"][0] == pytest.approx(surrogate.losses.mean())
@@ -144,14 +178,15 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     audit, surrogate = audit_with(lambda loss: 0.96 * loss + 0.02, **options)
     row = audit.run().targets.iloc[0]
     rate = surrogate.losses[::2].mean()
-    found = guesses(audit._loop.selector)
+    selector = audit._loop.selector
+    assert selector.certifier is not None
+    both = guesses(selector, selector.certifier)
     asked = [one for call in audit.journal.calls() for one in call.answers]
     assert row["excluded"] == sum("spoilt" in (one.unanswered or "") for one in asked) > 20
     assert row["lower"] <= rate <= row["upper"]
     (checked,) = verify(audit.journal)
     assert (checked.lower, checked.upper) == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
-    assert found is not None
-    assert found.predictions[0] == pytest.approx(rate, abs=0.05)
+    assert both.predictions[0] == pytest.approx(rate, abs=0.05)
     assert row["estimate"] == pytest.approx(rate, abs=0.08)  # were they errors, it would be .15
 
 
