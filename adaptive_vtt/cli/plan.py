@@ -19,6 +19,7 @@ from ..audit.overview import show
 from ..certify.further import KNOWN, Range
 from ..config import Spec
 from ..config.building import CERTIFY_APART, NotImported, build_space, model_of, unworked
+from ..datasets.base import adapted_dataset
 from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
@@ -26,7 +27,7 @@ from ..engine.source_calls import SourceCalls
 from ..errors import InputError, listed
 from ..models import ModelDefaults, adapted_model
 from ..models.checking import checked
-from ..models.network.chat import Chat
+from ..models.network.chat import Chat, Provider
 from ..models.network.keys import needing_no_key
 from ..models.unanswered import remedy
 from ..models.yes_no import NO_IMAGE
@@ -38,8 +39,9 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
-from ..types import CallMode, Prompt, Unanswered
+from ..types import IDENTITY, CallMode, Prompt, Unanswered
 from ..utils.figures import USD, money, percent, points, shorten
+from ..utils.importing import pip_install
 from .options import names, share
 from .printing import filled, plain_console, print_json, table_of
 from .spec_changes import read
@@ -137,6 +139,9 @@ def estimate(
     for variable in dict.fromkeys(unset):
         why = "a plan needs no key, the audit needs the one in this environment variable"
         typer.echo(f"{variable} is not set yet: {why}", err=True)
+    if isinstance(model, Provider) and model.uninstalled:
+        needs = f"the audit needs the package {model.library}, a plan does not"
+        typer.echo(f"{needs}: {pip_install(model.library)}", err=True)
     chosen, rows = planned(spec, base, space, model), []
     exploration = spec.audit.exploration or None
     audit = spec.audit.model_copy(update={"exploration": exploration})
@@ -145,7 +150,19 @@ def estimate(
         narrowed = spec.model_copy(update={"certify": certify, "audit": audit})
         rows.append(Width.of(width, planned(narrowed, base, space, model), pilot))
     notes = _notes(spec, space, model, chosen, rows, pilot)
+    if isinstance(model, Chat):
+        notes = [f"words of a call:\n{_first_words(space, model)}", *notes]
     _print(space, model.answers, chosen, rows, notes, as_json)
+
+
+def _first_words(space: QuestionSpace, model: Chat) -> str:
+    """Return the text that a chat model is sent about the first image."""
+    dataset = adapted_dataset(space.dataset)
+    asks = dataset.asks(0)
+    concepts = tuple(name for name in space.asked if not asks or name in asks)
+    concepts = concepts[:1] if model.answers == "one" else concepts
+    asked = tuple(asks[name] for name in concepts) if asks else ()
+    return model.template.render(Prompt(None, concepts, dataset.sample_id(0), IDENTITY, 0, asked))
 
 
 # -- the estimate ------------------------------------------------------------------------------

@@ -57,16 +57,26 @@ def test_what_needs_no_label_has_none() -> None:
     assert set(found(space_of(Consistency()), "overall", "relations").values()) == {None}
 
 
-@pytest.fixture
-def blind() -> MemoryJournal:
+def blind_audit(**protocol: str) -> MemoryJournal:
     """An audit of a model that says "bolt" of everything, as sure as it can be."""
     journal = MemoryJournal()
     labels = pd.DataFrame({"nut": [1] * 4 + [0] * 2, "bolt": [0] * 4 + [1] * 2})
     model = PythonModel(lambda images: np.tile([0.1, 0.9], (len(images), 1)))
+    model.protocol = lambda: dict(protocol)  # type: ignore[method-assign]
     options: dict[str, Any] = {"strategy": "everything", "targets": ["overall"]}
     with Audit(space_of(TopClass(), labels), model, journal=journal, **options) as audit:
         audit.run(False)
     return journal
+
+
+@pytest.fixture
+def blind() -> MemoryJournal:
+    return blind_audit()
+
+
+def test_of_a_chat_model_words_are_questioned_and_no_columns() -> None:
+    (text,) = [w for w in summarise(blind_audit(template="x")).warnings if "constant" in w]
+    assert text.endswith(": read some replies; do the concept names mean what your labels mean?")
 
 
 def test_a_model_that_is_no_better_is_told_so_everywhere(blind: MemoryJournal) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,22 @@ def test_it_needs_no_key_and_says_that_none_is_set(
     sentence = refused("audit", str(spec), "--out", str(tmp_path / "r"))  # which asks
     assert re.search("variable MY_.*which is not set", sentence)
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_it_needs_no_client_library_and_shows_the_words_of_a_call(
+    kind: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, kind, None)  # as where it is not installed
+    monkeypatch.setenv(f"{kind.upper()}_API_KEY", "abc")
+    spec = tmp_path / "SPEC.toml"
+    spec.write_text(CAPPED.format(cap=0.26).replace('kind = "openai"', f'kind = "{kind}"'))
+    assert run("plan", str(spec)) == 0
+    text = capsys.readouterr()
+    assert f"the audit needs the package {kind}, a plan does not: pip install" in text.err
+    assert "words of a call:\n" in text.out
+    assert "polyp" in text.out.partition("words of a call:")[2].partition("nothing was asked")[0]
+    assert f"this kind of model needs {kind}: pip install" in refused("audit", str(spec))
 
 
 def test_items_of_a_csv_are_planned_as_they_are_labelled(tmp_path: Path) -> None:

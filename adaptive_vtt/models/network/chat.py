@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,7 +23,7 @@ from . import http
 from .attempts import Reply, Trouble, reading, text_of_bytes
 from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
 from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes
-from .keys import FILLED, QUERY, Key, from_environment, written_in
+from .keys import FILLED, QUERY, Key, from_environment, is_planning, written_in
 from .paid import SERVED, Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
@@ -314,8 +315,10 @@ class Provider(Chat):
         if key is None and (base_url is None or self.always_keyed):
             key = self.variable
         secret = None if key is None else from_environment(key, "model.key")
-        with needed(self.library, f"this kind of model needs {self.library}"):
-            self._library = import_module(self.library)
+        self.uninstalled = find_spec(self.library) is None
+        if not (self.uninstalled and is_planning()):
+            with needed(self.library, f"this kind of model needs {self.library}"):
+                self._library = import_module(self.library)
         keys = [*filter(None, [secret]), *keys, *written_in(options, url=base_url or "")]
         host = http.host_of(base_url or self.address)
         super().__init__(model, host=host, max_tokens=max_tokens, keys=keys, **chat)
@@ -323,6 +326,8 @@ class Provider(Chat):
         options = self.defaults if options is None else options
         self._options = {"model": model, limit: max_tokens, **options}
         self._apart = parted(self._options)[1]
+        if self.uninstalled:
+            return  # a plan calls no model
         # the endpoint itself repeats and times out attempts, as it books their cost
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),

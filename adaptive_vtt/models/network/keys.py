@@ -53,6 +53,11 @@ def needing_no_key() -> Iterator[list[str]]:
         _unset.reset(before)
 
 
+def is_planning() -> bool:
+    """Return whether models are made for a plan, within ``needing_no_key``."""
+    return _unset.get() is not None
+
+
 def from_environment(variable: str, where: str) -> Key:
     """Return the key in an environment variable.
 
