@@ -19,6 +19,7 @@ from ..config.building import CERTIFY_APART, build_audit, build_space, model_of
 from ..config.journaled import check_program, newer_model, notes_of, progress_function
 from ..engine.calling import OnProgress
 from ..engine.options import Certify
+from ..engine.predictors import teaches
 from ..errors import InputError, JournalError, ModelError
 from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
@@ -86,6 +87,10 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
         spec = everything(spec)
     elif best.changes:
         spec = _changed(spec, best.changes)
+    if space.dataset.has_images:  # which takes seconds, and prints nothing else
+        certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
+        doing = "training a small helper model on" if teaches(certify, space, None) else "reading"
+        typer.echo(f"preparing: {doing} your {len(space.dataset):,} images ...", err=True)
     notes = {"warnings": warnings, "named": words, **notes_of(spec, os.path.abspath(base))}
     notes |= {"trial_calls": best.calls} if best.calls else {}
     begun = partial(begin_anew, out / JOURNAL)

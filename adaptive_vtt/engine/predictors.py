@@ -133,6 +133,13 @@ def proxies_of(
     return Proxies(space, certify.proxies or {}, prior, nets, renderings, cohort)
 
 
+def teaches(certify: Certify, space: QuestionSpace, facts: Facts | None) -> bool:
+    """Return whether ``taught`` trains nets, or refuses to."""
+    if certify.self_taught is False or not certify.certifies or certify.surrogate is False:
+        return False
+    return certify.self_taught != "auto" or _fits(space, facts)
+
+
 def taught(
     certify: Certify, space: QuestionSpace, facts: Facts | None, check: Callable[[], None]
 ) -> "SelfTaught | None":
@@ -150,10 +157,7 @@ def taught(
     Raises:
         InputError: If they are demanded although labels do not decide what is right.
     """
-    wanted = certify.self_taught
-    if wanted is False or not certify.certifies or certify.surrogate is False:
-        return None
-    if wanted == "auto" and not _fits(space, facts):
+    if not teaches(certify, space, facts):
         return None
     if not _judged_by_label(space):
         masks = " (nets that were taught with masks have saved no calls)"

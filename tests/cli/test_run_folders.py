@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.cli import main
+from adaptive_vtt.cli import main, run_folder
 from adaptive_vtt.cli.progress import print_end
 from adaptive_vtt.cli.run_folder import begin, same_seed
 from adaptive_vtt.cli.signals import Interrupted, interruptible
@@ -248,6 +248,17 @@ def test_an_end_without_a_first_sentence_begins_with_its_reason(folder: Path, ca
     assert capsys.readouterr().out.startswith("stopped: ")
 
 
+@pytest.mark.parametrize(("taught", "doing"), [(True, "training a small"), (False, "reading your")])
+def test_an_audit_says_that_it_prepares_before_it_does(
+    taught: bool, doing: str, start: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(run_folder, "build_audit", lambda *_, **__: None)
+    spec = read_spec(start / "SPEC.toml")
+    certify = spec.certify.model_copy(update={"self_taught": taught})
+    begin(spec.model_copy(update={"certify": certify}), start, start / "run", [])
+    assert capsys.readouterr().err.startswith(f"preparing: {doing}")
+
+
 def test_a_model_that_changed_since_the_audit_ended_is_named(tmp_path: Path) -> None:
     code, journal = tmp_path / "model.py", tmp_path / "journal.db"
     code.write_text("predict = list")
@@ -406,7 +417,7 @@ def test_an_equal_seed_draws_a_warning_before_anything_is_asked(
     begin(spec, start, tmp_path / "first", ["SPEC.toml"]).close()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "journal.db").write_text("no journal")
-    assert capsys.readouterr().err == ""
+    assert "warning" not in capsys.readouterr().err
     with begin(spec, start, tmp_path / "second", ["SPEC.toml"]) as second:
         assert second.state().calls == 0
         same = second.space.fingerprint
