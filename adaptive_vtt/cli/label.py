@@ -166,7 +166,7 @@ def _items(
         asked = write_next(audit, out, count)
         result = write_run(audit.journal, out)
         # losses count in the order of the draws
-        counted = asked[0].draw if asked else result.questions
+        counted = min([result.questions, *(call.draw for call in asked[:1])])
         if result.questions:
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
             print_frame(f"after {counted} label{'s' * (counted != 1)}", intervals)
@@ -180,8 +180,8 @@ def _items(
         typer.echo(f"wrote {file}: {len(asked)} items; fill in 'loss', 0 (fine) to 1 (all wrong)")
         if later := result.questions - counted:
             first, whole = asked[0].prompt.sample_id, result.questions
-            count = f"{counted} of {whole} labels count, {later} more once the rows above have one"
-            typer.echo(f"{count}, a loss or 'unsure': the first is {first!r}")
+            rest = f"{later} more once the rows above have one, a loss or 'unsure'"
+            typer.echo(f"{counted} of {whole} labels count, {rest}: the first is {first!r}")
         taking = f"{next_command(table, out)} --take {shlex.quote(str(file))}"
         print_steps([Step(taking, "takes the losses, asks for the next items")])
 

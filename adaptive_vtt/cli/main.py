@@ -125,7 +125,7 @@ def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | N
     if isinstance(error, typer.Abort):
         return "aborted", 1
     if hasattr(error, "format_message"):  # an option or argument typer could not use
-        names = getattr(getattr(error, "param", None), "opts", ())
+        names: list[str] = getattr(getattr(error, "param", None), "opts", [])
         values = [value for name, value in pairwise(arguments) if name in names]
         got = f", got {values[0]!r}" if values else ""  # typer's message lacks the value
         message = error.format_message().partition("Value error, ")[2]  # of ``options.share``
