@@ -1,19 +1,20 @@
-"""Figures that follow from certified targets, with intervals that hold whenever theirs do.
+"""Compute accuracy, F1, kappa, BE and other figures from certified rates, with their intervals.
 
-The targets' intervals hold together, so what is computed from their ends does, too, and no
-further probability is spent. Most figures are monotone in every rate: their ends are at corners of
-the box of intervals, which is exact for the box. Differences, and figures divided by a baseline,
-follow by interval arithmetic. Cohen's kappa is not monotone where it is negative; its ends are
-among C + 1 corners, see ``kappa``. Rates depend on each other, as a missed class is a false alarm
-of another, and no interval uses that. So all hold, and are wider than necessary.
+All intervals of the rates hold at the same time. Whenever they do, so does the interval of a
+figure, so no further alpha is needed. The intervals of the rates form a box. Most figures are
+monotone in every rate, so their extremes over the box are at two of its corners. Differences, and
+figures divided by a baseline, follow by interval arithmetic. Cohen's kappa is not monotone where it
+is negative; its extremes are among C + 1 corners, see ``kappa``. The intervals are valid and wider
+than necessary, because none uses that rates depend on each other: an image that is missed by its
+class is a false alarm of another.
 
-Classes 0..C-1 have N_c images each, N in all. A class is missed in a share ``miss`` of its
-images and predicted in a share ``alarm`` of the others: TP_c = N_c (1 - miss_c) and
-FP_c = (N - N_c) alarm_c. An unanswered question is wrong about every class, by default.
+Class c of C has N_c of all N images. A share miss_c of its images is missed, and a share alarm_c
+of the other images is predicted as c. So TP_c = N_c (1 - miss_c) and FP_c = (N - N_c) alarm_c. By
+default, an unanswered question is wrong about every class.
 
-BE is 1 - balanced accuracy. MedMNIST-C divides it by AlexNet's, and relative BE by the rise of
-AlexNet's over clean images (Di Salvo et al., 2024, arXiv 2406.17536, section 2.2). The baselines
-were published with it.
+BE is 1 - balanced accuracy. MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536, section 2.2)
+divides a model's BE by that of AlexNet, and its rise over clean images by AlexNet's rise, which
+gives relative BE. AlexNet's errors were published with it.
 """
 
 import json
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
+from itertools import chain, product
 from typing import Any, Literal
 
 import numpy as np
@@ -31,11 +33,11 @@ from ..types import ERROR, IDENTITY, SIDES, Floats
 
 MISS, ALARM = SIDES
 LEVELS = {1, 2, 3, 4, 5}
-"""The severities that AlexNet's figures are means over."""
+"""The severities over which AlexNet's figures are means."""
 TINY = 0.02
-"""If AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
+"""The least rise of AlexNet's error by which relative BE divides without a caution."""
 ALL = "all relations"
-"""In place of a relation: all of them together, or the mean over them."""
+"""Stands for a relation where a figure is about all of them, or is the mean over them."""
 Kind = Literal["classes", "concept", "difference", "BE", "normalised", "relative"]
 
 
@@ -48,7 +50,7 @@ class Bounds:
     upper: Any
 
     def minus(self, other: "Bounds") -> "Bounds":
-        """Return the difference of two; exact for the box."""
+        """Return these bounds minus others, exact for the box."""
         ends = self.lower - other.upper, self.upper - other.lower
         return Bounds(self.estimate - other.estimate, *ends)
 
@@ -67,13 +69,13 @@ Rates = Mapping[TargetId, Bounds]
 
 
 def monotone(function: Callable[..., Any], *rates: Bounds, falls: bool = False) -> Bounds:
-    """Return the bounds of a function that falls in no rate, or with ``falls`` rises in none."""
+    """Return the bounds of a function that rises in every rate, or falls in every rate."""
     ends = ("estimate", "upper", "lower") if falls else ("estimate", "lower", "upper")
     return Bounds(*(float(function(*(getattr(rate, end) for rate in rates))) for end in ends))
 
 
 def stacked(parts: Sequence[Bounds | None]) -> Bounds | None:
-    """Return several bounds as one with arrays; None if any is unknown, or there is none."""
+    """Return several bounds as one of arrays, None unless there are some and all are known."""
     known = [astuple(part) for part in parts if part is not None]
     complete = known and len(known) == len(parts)
     return Bounds(*np.array(known, float).T) if complete else None
@@ -84,12 +86,11 @@ class Figure:
     """A derived figure.
 
     Attributes:
-        kind: Its kind, a table of the report.
-        quantity: Its name, such as "accuracy".
+        kind: The report's table that shows it.
+        quantity: What it measures, such as "accuracy".
         bounds: Its estimate and interval.
-        relation: Its relation, ALL for a mixture of several or the mean over them, None if there is
-            only one.
-        concept: Its concept, None for all together.
+        relation: The relation it is about, ALL for several, None if the space has only one.
+        concept: The concept it is about, None for all together.
         note: A caution, or "".
     """
 
@@ -102,13 +103,13 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The name that readers see, such as "relation rotate, polyp: miss rate"."""
         relation = self.relation
         if relation not in (None, ALL):
-            beyond = f" minus {IDENTITY}" if self.kind == "difference" else ""
-            relation = f"relation {relation}{beyond}"
-        about = ", ".join(filter(None, [relation, self.concept]))
-        return f"{about}: {self.quantity}" if about else self.quantity
+            minus = f" minus {IDENTITY}" if self.kind == "difference" else ""
+            relation = f"relation {relation}{minus}"
+        subject = ", ".join(filter(None, [relation, self.concept]))
+        return f"{subject}: {self.quantity}" if subject else self.quantity
 
 
 def figures(space: SpaceFacts, rates: Rates) -> list[Figure]:
@@ -119,21 +120,24 @@ def figures(space: SpaceFacts, rates: Rates) -> list[Figure]:
         rates: The intervals of its targets.
     """
     known = _Known(space, rates)
-    parts = [_classes(known, *scope) for scope in known.scopes]
-    parts += [_balanced(known, *scope) for scope in known.scopes]
-    return [figure for part in (*parts, _differences(known), _errors(known)) for figure in part]
+    classes = (_classes(known, *scope) for scope in known.scopes)
+    concepts = (_balanced(known, *scope) for scope in known.scopes)
+    return [*chain(*classes, *concepts, _differences(known), _errors(known))]
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The certified rates of a space."""
+    """The certified rates of a space, looked up by concept and relation.
+
+    A relation of None stands for all relations together.
+    """
 
     space: SpaceFacts
     rates: Rates
 
     @cached_property
     def counts(self) -> Floats:
-        """Number of questions per concept and truth (C x 2)."""
+        """Numbers of questions, concepts x truths (C x 2)."""
         return np.array(self.space.cell_counts, float)
 
     @cached_property
@@ -146,14 +150,11 @@ class _Known:
 
     @property
     def scopes(self) -> list[tuple[str | None, str | None]]:
-        """Relations by which figures are looked up (None: any), with names; original images first.
-
-        Figures of a mixture have the name ALL.
-        """
+        """Relations with their names in figures: original images first, all relations last."""
         if len(self.levels) == 1:
             return [(None, None)]
-        one_each = [(r, r) for r in sorted(self.levels, key=lambda r: r != IDENTITY)]
-        return [*one_each, (None, ALL)]
+        identity_first = sorted(self.levels, key=lambda relation: relation != IDENTITY)
+        return [*zip(identity_first, identity_first, strict=True), (None, ALL)]
 
     @property
     def one_class_each(self) -> bool:
@@ -161,33 +162,33 @@ class _Known:
         return self.space.concepts_are == "classes" and len(self.space.concepts) > 1
 
     @cached_property
-    def _others(self) -> dict[str, Bounds]:
-        """Rates by the further names of their targets, which stand for equal questions."""
+    def _by_further_name(self) -> dict[str, Bounds]:
+        """Rates by the further names of their targets; all names of a target select the same."""
         return {name: bounds for target, bounds in self.rates.items() for name in target.also}
 
     def rate(self, target: TargetId) -> Bounds | None:
-        """Return the rate of a target, or of one about the same questions."""
+        """Return the rate of a target, or of another target with the same questions."""
         # the handle of a relation's concept names no side
         name = target.name if isinstance(target, OfRelationConcept) else target.handle
-        return self.rates.get(target) or self._others.get(name)
+        return self.rates.get(target) or self._by_further_name.get(name)
 
-    def wrong(self, relation: str | None) -> Bounds | None:
-        """Return the mean loss, under a relation or over all."""
+    def mean_loss(self, relation: str | None) -> Bounds | None:
+        """Return the mean loss of all questions under a relation."""
         return self.rate(Overall() if relation is None else OfRelation(relation))
 
-    def side(self, concept: str, rate: str, relation: str | None = None) -> Bounds | None:
-        """Return a concept's miss or false-alarm rate, under a relation or over all."""
+    def of_concept(self, concept: str, rate: str, relation: str | None) -> Bounds | None:
+        """Return a concept's miss or false-alarm rate under a relation."""
         side = SIDES[rate]
         if relation is None:
-            whole = self.rate(OfConcept(concept, side, rate))
-            if whole is not None or len(self.levels) > 1:
-                return whole
-            (relation,) = self.levels  # the only one, asked of all questions
+            overall = self.rate(OfConcept(concept, side, rate))
+            if overall is not None or len(self.levels) > 1:
+                return overall
+            (relation,) = self.levels  # a single relation has the questions of all
         return self.rate(OfRelationConcept(relation, concept, side, rate))
 
-    def every(self, rate: str, relation: str | None) -> Bounds | None:
-        """Return this rate of all concepts (C,), if all are certified."""
-        return stacked([self.side(concept, rate, relation) for concept in self.space.concepts])
+    def of_all_concepts(self, rate: str, relation: str | None) -> Bounds | None:
+        """Return this rate of every concept (C,), None unless all are certified."""
+        return stacked([self.of_concept(name, rate, relation) for name in self.space.concepts])
 
 
 # -- balanced accuracy, and figures of all classes together ------------------------------------
@@ -195,41 +196,44 @@ class _Known:
 
 def _balanced(known: _Known, relation: str | None, name: str | None) -> Iterator[Figure]:
     for concept in known.space.concepts:
-        both = stacked([known.side(concept, side, relation) for side in SIDES])
-        if both is not None:
-            bounds = monotone(lambda rates: 1 - np.mean(rates), both, falls=True).within(0, 1)
+        rates = stacked([known.of_concept(concept, rate, relation) for rate in SIDES])
+        if rates is not None:
+            bounds = monotone(lambda both: 1 - np.mean(both), rates, falls=True).within(0, 1)
             yield Figure("concept", "balanced accuracy", bounds, name, concept)
 
 
 def _classes(known: _Known, relation: str | None, name: str | None) -> Iterator[Figure]:
-    """Yield the figures of classes, one per image, as far as rates are known.
+    """Yield the figures of classes, one per image, as far as their rates are certified.
 
-    Every relation is asked of the same images, so sizes are those of all. One binary concept is two
-    classes, where missing one is predicting the other.
+    Every relation has the same images, so the sizes of classes do not depend on it.
     """
-    sizes, miss, alarm, wrong = known.counts[:, 1], None, None, None
+    space, counts = known.space, known.counts
     if known.one_class_each:
-        miss, wrong = known.every(MISS, relation), known.wrong(relation)
-        # an alarm is one of all other images, so all classes must be known of all images
-        if (known.counts.sum(axis=1) == sizes.sum()).all():
-            alarm = known.every(ALARM, relation)
-    elif known.space.concepts_are == "labels" and len(known.space.concepts) == 1:
-        sizes = known.counts[0, ::-1]
-        sides = [known.side(known.space.concepts[0], side, relation) for side in (MISS, ALARM)]
+        sizes, error = counts[:, 1], known.mean_loss(relation)
+        miss = known.of_all_concepts(MISS, relation)
+        # false alarms are shares of all other images only if all truths are known
+        complete = (counts.sum(axis=1) == sizes.sum()).all()
+        alarm = known.of_all_concepts(ALARM, relation) if complete else None
+    elif space.concepts_are == "labels" and len(space.concepts) == 1:
+        # the classes are present and absent, and an image that one misses is predicted as the other
+        sizes = counts[0, ::-1]
+        sides = [known.of_concept(space.concepts[0], rate, relation) for rate in (MISS, ALARM)]
         miss, alarm = stacked(sides), stacked(sides[::-1])
-        wrong = known.wrong(relation) if miss else None
-    parts: dict[str, Bounds] = {}
-    if wrong is not None:
-        parts["accuracy"] = monotone(lambda rate: 1 - rate, wrong, falls=True)
+        error = known.mean_loss(relation) if miss else None
+    else:
+        return
+    result: dict[str, Bounds] = {}
+    if error is not None:
+        result["accuracy"] = monotone(lambda e: 1 - e, error, falls=True)
     elif miss is not None:
-        parts["accuracy"] = monotone(lambda m: 1 - sizes @ m / sizes.sum(), miss, falls=True)
+        result["accuracy"] = monotone(lambda m: 1 - sizes @ m / sizes.sum(), miss, falls=True)
     if miss is not None:
-        parts["macro recall"] = monotone(lambda m: 1 - np.mean(m), miss, falls=True)
+        result["macro recall"] = monotone(lambda m: 1 - np.mean(m), miss, falls=True)
     if miss is not None and alarm is not None:
-        parts["macro precision"] = monotone(partial(_precision, sizes), miss, alarm, falls=True)
-        parts["macro F1"] = monotone(partial(_f1, sizes), miss, alarm, falls=True)
-        parts["Cohen's kappa"] = kappa(sizes, miss, alarm)
-    for quantity, bounds in parts.items():
+        result["macro precision"] = monotone(partial(_precision, sizes), miss, alarm, falls=True)
+        result["macro F1"] = monotone(partial(_f1, sizes), miss, alarm, falls=True)
+        result["Cohen's kappa"] = kappa(sizes, miss, alarm)
+    for quantity, bounds in result.items():
         least = -1 if quantity == "Cohen's kappa" else 0
         yield Figure("classes", quantity, bounds.within(least, 1), name)
 
@@ -237,8 +241,8 @@ def _classes(known: _Known, relation: str | None, name: str | None) -> Iterator[
 def _precision(sizes: Floats, miss: Floats, alarm: Floats) -> Any:
     """Return macro precision; a class never predicted has precision 0."""
     true, false = sizes * (1 - miss), (sizes.sum() - sizes) * alarm
-    given = true + false
-    return np.divide(true, given, out=np.zeros_like(given), where=given > 0).mean()
+    predicted = true + false
+    return np.divide(true, predicted, out=np.zeros_like(predicted), where=predicted > 0).mean()
 
 
 def _f1(sizes: Floats, miss: Floats, alarm: Floats) -> Any:
@@ -248,30 +252,35 @@ def _f1(sizes: Floats, miss: Floats, alarm: Floats) -> Any:
 
 
 def kappa(sizes: Floats, miss: Bounds, alarm: Bounds) -> Bounds:
-    """Return Cohen's kappa, (po - pe) / (1 - pe) = 1 - (1 - po) / (1 - pe); exact for the box.
+    """Return Cohen's kappa, (po - pe) / (1 - pe) = 1 - ratio, exact for the box.
 
-    With shares p = N_c / N of the classes, the ratio on the right is sum(p miss) over
-    sum(p (1 - p) (1 - alarm) + p^2 miss). It rises in every alarm. For given alarms its
-    extremes over the misses are at corners. Which end of miss_c makes it larger depends only on
-    whether p_c is above or below 1 / ratio. So all classes up to some size lie at one end and all
-    larger ones at the other.
+    The ratio, (1 - po) / (1 - pe), is sum(p miss) / sum(p (1 - p) (1 - alarm) + p^2 miss), where
+    p_c = N_c / N is the share of a class. The ratio rises in every alarm. For fixed alarms its
+    extremes over the misses are at corners of the box. Which end of miss_c makes the ratio larger
+    depends only on whether p_c is above or below 1 / ratio. So at an extreme, the k smallest
+    classes are at one end of their intervals and all others at the other end, for some k.
+
+    Args:
+        sizes: Numbers of images, (C,).
+        miss: Miss rates, (C,).
+        alarm: False-alarm rates, (C,).
     """
     share = sizes / sizes.sum()
-    small_first = np.argsort(np.argsort(share))
+    rank = np.argsort(np.argsort(share))  # 0 for the smallest class
 
-    def disagreement(miss: Floats, alarm: Floats) -> float:
-        """Return (1 - po) / (1 - pe), and 1 where both are sure to agree by chance."""
-        chance = share @ ((1 - share) * (1 - alarm) + share * miss)
-        return float(share @ miss / chance) if chance > 0 else 1.0
+    def ratio(miss: Floats, alarm: Floats) -> float:
+        """Return the ratio, 1 where agreement by chance is certain."""
+        by_chance = share @ ((1 - share) * (1 - alarm) + share * miss)
+        return float(share @ miss / by_chance) if by_chance > 0 else 1.0
 
-    def corners(small: Floats, large: Floats, alarm: Floats) -> list[float]:
-        cuts = range(len(share) + 1)
-        return [disagreement(np.where(small_first < k, small, large), alarm) for k in cuts]
+    def at_corners(small: Floats, large: Floats, alarm: Floats) -> list[float]:
+        """Return the ratio for each k, where the k smallest classes have misses ``small``."""
+        return [ratio(np.where(rank < k, small, large), alarm) for k in range(len(share) + 1)]
 
     return Bounds(
-        1 - disagreement(miss.estimate, alarm.estimate),
-        1 - max(corners(miss.upper, miss.lower, alarm.upper)),
-        1 - min(corners(miss.lower, miss.upper, alarm.lower)),
+        1 - ratio(miss.estimate, alarm.estimate),
+        1 - max(at_corners(miss.upper, miss.lower, alarm.upper)),
+        1 - min(at_corners(miss.lower, miss.upper, alarm.lower)),
     )
 
 
@@ -279,41 +288,47 @@ def kappa(sizes: Floats, miss: Bounds, alarm: Bounds) -> Bounds:
 
 
 def _differences(known: _Known) -> Iterator[Figure]:
-    """Yield how much more goes wrong under a relation than on original images, each as the box of
-    two intervals: of all questions, and of every concept and side."""
+    """Yield each rate under a relation minus the same rate on original images.
+
+    The rates are the mean loss of all questions, and the rates of every concept.
+    """
     ids = [target for target in known.rates if isinstance(target, OfRelationConcept)]
     sides = dict.fromkeys((target.rate, target.side) for target in ids)
     error = next((t.rate for t in known.rates if isinstance(t, Overall | OfRelation)), ERROR)
+
+    def rates_under(relation: str) -> Iterator[tuple[str, str | None, Bounds | None]]:
+        yield error, None, known.mean_loss(relation)
+        for concept, (rate, side) in product(known.space.concepts, sides):
+            yield rate, concept, known.rate(OfRelationConcept(relation, concept, side, rate))
+
     for relation in known.levels:
-        both = (relation, IDENTITY)
-        pairs: list[tuple[str, str | None, list[Bounds | None]]]
-        pairs = [(error, None, [known.wrong(one) for one in both])]
-        pairs += [
-            (rate, c, [known.rate(OfRelationConcept(one, c, side, rate)) for one in both])
-            for c in known.space.concepts
-            for rate, side in sides
-        ]
-        for rate, concept, (after, before) in pairs:
-            if relation != IDENTITY and after is not None and before is not None:
-                bounds = after.minus(before).within(-1, 1)
+        pairs = zip(rates_under(relation), rates_under(IDENTITY), strict=True)
+        for (rate, concept, changed), (_, _, before) in pairs:
+            if relation != IDENTITY and changed is not None and before is not None:
+                bounds = changed.minus(before).within(-1, 1)
                 yield Figure("difference", rate, bounds, relation, concept)
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """AlexNet's BE on a data set: clean, and the mean over severities of one corruption."""
+    """AlexNet's BE on a data set.
+
+    Attributes:
+        clean: Its BE on clean images.
+        corrupted: Its mean BE over the severities of one corruption.
+    """
 
     clean: float
     corrupted: float
 
     @property
     def rise(self) -> float:
-        """The part of the error that the corruption causes."""
+        """The increase of BE that the corruption causes."""
         return self.corrupted - self.clean
 
     @property
     def note(self) -> str:
-        """A caution if the rise, which relative BE divides by, is negative or tiny."""
+        """A caution if the rise, by which relative BE divides, is negative or tiny, else ""."""
         if self.rise < 0:
             return (
                 f"AlexNet's error is smaller here than on clean images ({self.rise:.4f}), which "
@@ -325,7 +340,7 @@ class Baseline:
 
 @cache
 def alexnet() -> dict[str, dict[str, Baseline]]:
-    """Return data set -> corruption -> baseline, for the 131 pairs of MedMNIST-C."""
+    """Return the baselines of MedMNIST-C by data set and corruption, 131 in all."""
     text = (files(__package__) / "data" / "alexnet.json").read_text(encoding="utf-8")
     return {
         flag: {name: Baseline(facts["clean"], be) for name, be in facts["corruptions"].items()}
@@ -334,57 +349,59 @@ def alexnet() -> dict[str, dict[str, Baseline]]:
 
 
 def baseline(relation: str) -> Baseline | None:
-    """Return AlexNet's errors under "medmnistc/<flag>/<corruption>"; None for other relations."""
+    """Return AlexNet's errors under a relation, None unless it is "medmnistc/FLAG/CORRUPTION"."""
     family, _, inner = relation.partition("/")
     flag, _, corruption = inner.partition("/")
     return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
 
 
 def _errors(known: _Known) -> list[Figure]:
-    """Return BE of every relation, by itself and against AlexNet, and the means over relations."""
+    """Return the BE of every relation, those relative to AlexNet's, and their means."""
     errors = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
-    plain = [Figure("BE", "BE", be.within(0, 1), r) for r, be in errors.items()]
+    absolute = [Figure("BE", "BE", be.within(0, 1), r) for r, be in errors.items()]
     clean, bases = errors.get(IDENTITY), {r: base for r in errors if (base := baseline(r))}
     normalised, relative = [], []
     for relation, base in bases.items():
         be, levels = errors[relation], known.levels[relation]
         listed = ", ".join(map(str, sorted(levels)))
-        partly = f"over severities {listed} alone, AlexNet's over all five"
-        partly = "" if levels == LEVELS else partly
+        fewer = f"over severities {listed} alone, AlexNet's over all five"
+        caution = "" if levels == LEVELS else fewer
         bounds = be.over(base.corrupted).within(0, 1 / base.corrupted)
-        normalised.append(Figure("normalised", "BE / AlexNet", bounds, relation, note=partly))
+        normalised.append(Figure("normalised", "BE / AlexNet", bounds, relation, note=caution))
         if clean is not None:
             most = 1 / abs(base.rise)
             bounds = be.minus(clean).over(base.rise).within(-most, most)
-            note = "; ".join(filter(None, (base.note, partly)))
+            note = "; ".join(filter(None, (base.note, caution)))
             relative.append(Figure("relative", "rBE", bounds, relation, note=note))
-    whole = sum(len(alexnet()[flag]) for flag in {relation.split("/")[1] for relation in bases})
-    missing = "" if len(bases) == whole else f"{len(bases)} of {whole} corruptions"
-    changed = _mean([figure for figure in plain if figure.relation != IDENTITY])
+    published = sum(len(alexnet()[flag]) for flag in {name.split("/")[1] for name in bases})
+    missing = "" if len(bases) == published else f"{len(bases)} of {published} corruptions"
     against = [*_mean(normalised, missing), *normalised, *_mean(relative, missing), *relative]
-    return [*changed, *plain, *against]
+    changed = _mean([figure for figure in absolute if figure.relation != IDENTITY])
+    return [*changed, *absolute, *against]
 
 
 def _balanced_error(known: _Known, relation: str) -> Bounds | None:
-    """Return the mean over concepts of the mean of a concept's rates; None if one is not
-    certified.
+    """Return the BE under a relation: the mean over concepts of the mean of a concept's rates.
 
-    The rates are the misses of classes, one per image, and both sides of concepts that are
-    apart. A side without questions is left out.
+    These are the miss rates of classes, one per image; of other concepts also the false-alarm
+    rates. A rate without questions is left out. The result is None if any other is not certified.
     """
-    wanted = (MISS,) if known.one_class_each else tuple(SIDES)
+    names = (MISS,) if known.one_class_each else tuple(SIDES)
     means = []
     for concept, counts in zip(known.space.concepts, known.counts, strict=True):
-        sides = [side for side in wanted if counts[SIDES[side]] > 0]
-        if sides:
-            rates = stacked([known.side(concept, side, relation) for side in sides])
+        asked = [name for name in names if counts[SIDES[name]] > 0]
+        if asked:
+            rates = stacked([known.of_concept(concept, name, relation) for name in asked])
             means.append(rates and monotone(np.mean, rates))
-    together = stacked(means)
-    return together and monotone(np.mean, together)
+    concepts = stacked(means)
+    return concepts and monotone(np.mean, concepts)
 
 
 def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:
-    """Return the mean of several figures of a kind, which counts those with a note."""
+    """Return [the mean of figures of one kind], [] for fewer than two.
+
+    Its note has the text ``missing``, and how many of the figures have a note.
+    """
     bounds = stacked([part.bounds for part in parts])
     if bounds is None or len(parts) < 2:
         return []

@@ -238,11 +238,12 @@ class Result:
 
         They are "targets", "derived" and "perturbations" (per relation and concept, see
         ``report.rates.perturbations``) unless empty, or the tables of a census. A comparison has
-        "differences" alone: how much more often the second model is wrong, as shares.
+        "differences" alone: the new model's error rate minus the old one's, in shares, so above 0
+        the new model is wrong more often.
         """
         if self.versus:
             rows = pd.DataFrame([asdict(row) for row in self.versus])
-            signs = {"difference": "delta", "lower": "upper", "upper": "lower"}
+            signs = {"new - old": "delta", "lower": "upper", "upper": "lower"}
             more = {name: 0 - rows[column] for name, column in signs.items()}  # no minus zero
             others = rows.columns.drop(["target", *signs.values()])
             return {"differences": rows[["target"]].assign(**more).join(rows[others])}

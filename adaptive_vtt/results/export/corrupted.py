@@ -1,7 +1,7 @@
-"""Export all images of a space under all its relations, in the layout of MedMNIST-C's archives.
+"""Export all images of a space under all its relations, as archives like those of MedMNIST-C.
 
-The layout is that of Di Salvo et al., MedMNIST-C (2024). An .npz per corruption has
-``test_images`` (5 n x H x W, or x 3) and ``test_labels`` (5 n x L). All images at severity 1 come
+MedMNIST-C (Di Salvo et al., 2024) has one .npz per corruption. Its ``test_images`` have shape
+(5 n, H, W), or (5 n, H, W, 3), and its ``test_labels`` (5 n, L). All n images at severity 1 come
 first, then all at severity 2, and so on.
 """
 
@@ -10,7 +10,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -29,14 +29,14 @@ from ...utils.files import safe_name, whole_folder
 FAMILY = "medmnistc/"
 KEYS = ("test_images", "test_labels")
 CLASSES = 256
-"""Most classes of an archive: its labels are bytes."""
+"""Maximum number of classes, as labels are bytes."""
 KEPT_BYTES = 2**29
-"""Memory for source images and their masks, which saves decoding them for every severity."""
+"""Memory in which source images and masks are kept, so that few are decoded again."""
 BATCH_BYTES, MAX_BATCH = 2**24, 256
-"""Most follow-ups that are made at a time, in bytes and in number."""
+"""Maximum size of a batch of follow-ups, in bytes and in number."""
 
 FollowUps = Callable[[Sequence[list[int]]], Iterator[Mapping[int, tuple[Sample, FollowUp]]]]
-"""From the numbers of the images of every batch to their sources and follow-ups, batch by batch."""
+"""Function from batches of image numbers to, batch by batch, number -> source and follow-up."""
 
 
 def export_corrupted(
@@ -47,40 +47,37 @@ def export_corrupted(
     follow_ups: FollowUps | None = None,
     advance: Callable[[int], object] = lambda images: None,
 ) -> dict[str, int]:
-    """Write an archive per relation into a folder, which appears whole or not at all.
+    """Write an archive per relation into a folder.
 
-    "medmnistc/FLAG/NAME" goes into FLAG/NAME.npz, and any other relation into a file of its name;
-    the identity has none. Labels: the number of the one concept that each image has (L = 1), else
-    the truths of all concepts (L = C). Arrays are not compressed, so that readers can map them;
-    KEPT_BYTES of source images are held in memory, and a batch of follow-ups.
-    ``datasets.from_medmnist`` reads them back.
+    The folder is written whole or not at all. Relation "medmnistc/FLAG/NAME" is written to
+    FLAG/NAME.npz, and any other relation to a file of its name, except the identity. If every image
+    has one concept, labels are the numbers of these concepts (L = 1). Else they are the truths of
+    all C concepts (L = C). Arrays are not compressed, so that readers can map them into memory.
+    ``datasets.from_medmnist`` reads an archive.
 
     Args:
-        journal: Journal of the audit that must have this space, None for any space.
+        journal: The journal of an audit that must have this space. None: any space will do.
         space: The space whose follow-ups are written.
         out: The folder, new or empty.
-        follow_ups: Makes the images, such as ``audit.rendering_ahead.Making`` in several processes.
-            None makes them here.
+        follow_ups: Renders the images, such as ``audit.rendering_ahead.Making``, which uses several
+            processes. Default None: this process does.
         advance: Called for every image as it is written.
 
     Returns:
         File name -> number of images.
 
     Raises:
-        InputError: The folder is in use, or the disk lacks the room. Images differ in size, or
-            there are more than CLASSES classes. Truths are unknown or differ from those of the
-            source image. Archives would share a name, or there is no relation but the identity.
-        JournalError: The journal has another space.
+        InputError: The folder is in use, or the disk is too full. Or images differ in size, there
+            are more than CLASSES classes, or truths are unknown or changed by a relation. Or two
+            archives would share a name, or the identity is the only relation.
+        JournalError: The journal is of another space.
     """
     if journal is not None:
         same_audit(read_facts(journal.facts()), space, {})
-    names = [variant.relation.name for variant in space.variants]
-    by_severity = sorted(range(len(names)), key=lambda place: space.variants[place].severity)
-    relations = {
-        name: [place for place in by_severity if names[place] == name]
-        for name in dict.fromkeys(names)
-        if name != IDENTITY
-    }
+    relations: dict[str, list[int]] = {v.relation.name: [] for v in space.variants}
+    for place in sorted(range(len(space.variants)), key=lambda k: space.variants[k].severity):
+        relations[space.variants[place].relation.name].append(place)
+    relations.pop(IDENTITY, None)
     if not relations:
         raise InputError("corrupted: expected a relation other than identity, got none")
     archives = _archives([*relations])
@@ -88,15 +85,15 @@ def export_corrupted(
     if not space.dataset.has_images:
         raise InputError(f"corrupted: dataset {space.dataset.name!r} has no images")
     shape = _plain(space.dataset.sample(0).require_image()).shape
-    places = [place for several in relations.values() for place in several]
+    places = [*chain(*relations.values())]
     _check_room(Path(out), len(places) * len(labels) * int(np.prod(shape)))
     numbers = [k * len(space.variants) + place for place in places for k in range(len(labels))]
-    made = follow_ups or partial(map, Sources(space, KEPT_BYTES).made)
-    images = _images(space, made, numbers, shape, advance)
+    follow_ups = follow_ups or partial(map, Sources(space, KEPT_BYTES).made)
+    images = _images(space, follow_ups, numbers, shape, advance)
     written = {}
     with whole_folder(Path(out)) as folder:
-        for name, several in relations.items():
-            path, repeated = folder / archives[name], np.tile(labels, (len(several), 1))
+        for name, severities in relations.items():
+            path, repeated = folder / archives[name], np.tile(labels, (len(severities), 1))
             path.parent.mkdir(parents=True, exist_ok=True)
             with zipfile.ZipFile(path, "w") as archive:
                 with archive.open(f"{KEYS[0]}.npy", "w", force_zip64=True) as member:
@@ -110,9 +107,9 @@ def export_corrupted(
 
 
 def _archives(relations: Sequence[str]) -> dict[str, str]:
-    """Return relation -> its archive, with "/" between folder and file.
+    """Return the path of each relation's archive in the folder.
 
-    Raise InputError for two relations whose archives differ by case at most.
+    Raise InputError if the paths of two relations differ at most by case.
     """
     archives: dict[str, str] = {}
     taken: dict[str, str] = {}
@@ -128,13 +125,12 @@ def _archives(relations: Sequence[str]) -> dict[str, str]:
 
 
 def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
-    """Return labels (n, L); see ``export_corrupted``.
+    """Return the labels of all samples, (n, L); see ``export_corrupted``.
 
-    Raise InputError for more classes than bytes can number, and for unknown truths.
+    Raise InputError for more than CLASSES classes, and for unknown truths.
     """
     dataset = as_loaded(space.dataset)
-    places, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
-    truths = dataset.truth(places[:, None], columns)
+    truths = dataset.truth(np.arange(len(dataset))[:, None], np.arange(len(dataset.concepts)))
     if truths.shape[1] > 1 and ((truths == 1).sum(axis=1) == 1).all():
         if truths.shape[1] > CLASSES:
             wanted = f"at most {CLASSES} classes, which labels of one byte number"
@@ -148,12 +144,17 @@ def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
 
 
 def _plain(image: Image) -> Image:
-    """Return an image as archives store it: grey images have no third axis."""
+    """Return an image as archives hold it: a grey image has no third axis."""
     return image[:, :, 0] if image.shape[2] == 1 else image
 
 
 class Sources:
-    """Cache of the samples of a ``space``, of at most ``free_bytes``."""
+    """Cache of a space's samples.
+
+    Args:
+        space: The space.
+        free_bytes: Maximum memory of the images and masks that are kept.
+    """
 
     def __init__(self, space: QuestionSpace, free_bytes: int) -> None:
         self.space, self._free_bytes = space, free_bytes
@@ -164,28 +165,32 @@ class Sources:
             return self._kept[index]
         sample = self.space.dataset.sample(index)
         image = sample.require_image()
-        size = image.nbytes + len(sample.masks) * image[:, :, 0].size  # if relations look at them
+        size = image.nbytes + len(sample.masks) * image[:, :, 0].size  # relations may load masks
         if size <= self._free_bytes:
             self._free_bytes -= size
             self._kept[index] = sample
         return sample
 
     def made(self, images: Sequence[int]) -> dict[int, tuple[Sample, FollowUp]]:
-        """Return the source and the follow-up of every image."""
+        """Return number -> source and follow-up for these images."""
         sources = {image: self[self.space.numbering.image_parts(image)[0]] for image in images}
         return {image: (s, self.space.made_of(s, image)) for image, s in sources.items()}
 
 
 def _images(
     space: QuestionSpace,
-    made: FollowUps,
+    follow_ups: FollowUps,
     numbers: list[int],
     shape: tuple[int, ...],
     advance: Callable[[int], object],
 ) -> Iterator[Image]:
-    several = min(MAX_BATCH, BATCH_BYTES // int(np.prod(shape)) or 1)
-    batches = [numbers[k : k + several] for k in range(0, len(numbers), several)]
-    for pairs in made(batches):
+    """Yield the images of these numbers.
+
+    Raise InputError for one of another shape, and for one whose relation changes a truth.
+    """
+    batch = min(MAX_BATCH, BATCH_BYTES // int(np.prod(shape)) or 1)
+    batches = [numbers[k : k + batch] for k in range(0, len(numbers), batch)]
+    for pairs in follow_ups(batches):
         for number, (source, follow_up) in pairs.items():
             relation = space.variants[space.numbering.image_parts(number)[1]].relation
             image = _plain(follow_up.require_image())
@@ -203,14 +208,15 @@ def _images(
 
 
 def _header(shape: tuple[int, ...]) -> bytes:
-    """Return the bytes before the numbers of an .npy file of uint8."""
+    """Return the header of an .npy file of uint8."""
     buffer = io.BytesIO()
-    described = {"descr": "|u1", "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(buffer, described)
+    array = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, array)
     return buffer.getvalue()
 
 
 def _check_room(out: Path, size: int) -> None:
+    """Raise InputError if the disk of ``out`` has fewer than ``size`` free bytes."""
     existing = next(folder for folder in [out, *out.absolute().parents] if folder.exists())
     free = shutil.disk_usage(existing).free
     if size > free:

@@ -1,8 +1,9 @@
-"""Export failing follow-ups, or those at which two models differ, as a dataset, or as EndoBench's
-table of questions.
+"""Export the failures of an audit, or the disagreements of two models, as a dataset.
 
-A follow-up is a function of (seed, question), so the journal keeps no images. They are made
-again, with the truth and the masks that their relation expects.
+Failures of multiple choice can also be exported alone, as EndoBench's table of questions.
+
+The journal holds no images, because a follow-up depends only on (seed, question). Each is made
+again, with the truth and the masks that its relation expects.
 """
 
 import json
@@ -37,28 +38,31 @@ from ..outcomes import FAILED, counting, with_metadata
 from ..run import Run
 
 Format = Literal["coco", "fiftyone"]
-"""Further formats, for other tools."""
+"""Formats of further files, which other tools read."""
 LONGEST = 120
-"""Most characters of a sample's id in a file's name; file systems allow 255 bytes for the name."""
+"""Most characters of a sample's id in a file name, which file systems limit to 255 bytes."""
 ANSWER_COLUMNS = (
     *("id", "sample", "relation", "severity", "concept"),
     *("truth", "answer", "loss", "draw"),
 )
 """The columns of failures.csv."""
 WORD_COLUMNS = ("asked", "options", "right", "said")
-"""Its further columns for questions in words."""
+"""Further columns of failures.csv, for questions in words."""
 OF_BOTH = ("loss_a", "loss_b", "answer_a", "answer_b")
 """Columns of disagreements.csv in place of one model's answer and loss."""
 QUESTIONS = "questions.tsv"
 MORE = ("sample", "relation", "severity", "draw", "loss")
-"""Columns after EndoBench's own: where a question is from, and how it was answered."""
+"""Columns after those of EndoBench: the question's draw and the loss of its answer."""
 _HEAD = "# A section for a SPEC.toml in this folder.\n"
 
 
 class Outline(NamedTuple):
-    """The expected place of a ``label`` in a follow-up, as a mask (H, W).
+    """The expected place of an object in a follow-up.
 
-    ``box``: the place is known as a box alone, which the mask fills.
+    Attributes:
+        label: The object's label.
+        mask: Its pixels, (H, W).
+        box: Whether only a box is known, which the mask fills.
     """
 
     label: str
@@ -67,10 +71,10 @@ class Outline(NamedTuple):
 
 
 class Annotated(NamedTuple):
-    """A follow-up as it is exported.
+    """Description of a follow-up, as it is exported.
 
     Attributes:
-        name: Name of its file, without the ending.
+        name: Its file name without the ending.
         height: Height in pixels.
         width: Width in pixels.
         truth: Concept -> 1 if it is present, 0 if not.
@@ -86,14 +90,20 @@ class Annotated(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """The counts of an export: follow-ups, failed answers about them, and masks per concept."""
+    """The counts of an export.
+
+    Attributes:
+        images: Number of follow-ups.
+        answers: Number of failing answers about them.
+        masks: Number of masks per concept.
+    """
 
     images: int
     answers: int
     masks: dict[str, int]
 
     def as_dict(self) -> JsonObject:
-        """Return the counts for JSON."""
+        """Return the counts as a JSON object."""
         return asdict(self)
 
 
@@ -102,9 +112,9 @@ class Disagreements(Exported):
     """The counts of an export of disagreements.
 
     Attributes:
-        better_a: Number of questions at which model A lost less.
-        better_b: Number of questions at which model B lost less.
-        models: The models' names, by "a" and "b".
+        better_a: Number of questions where model A has the smaller loss.
+        better_b: Number of questions where model B has the smaller loss.
+        models: "a" and "b" -> the model's name.
     """
 
     better_a: int
@@ -120,34 +130,36 @@ def export_failures(
     least_loss: float = 0.5,
     formats: Collection[Format] = (),
 ) -> Exported:
-    """Write the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
+    """Write the follow-ups of all answers with a loss of ``least_loss`` or more, as a dataset.
 
-    The folder appears whole or not at all. It contains:
+    The folder is written whole or not at all. It contains:
 
     - images/NAME.png: the follow-up as the model saw it. NAME is sample, relation and severity.
-    - masks/CONCEPT/NAME.png: 255 at the expected places of a concept that has masks. It is black
-      if the concept is absent, and missing if that is unknown.
-    - labels.csv: id (NAME), the expected truth of every concept, empty if unknown, and the
+    - masks/CONCEPT/NAME.png: 255 where a concept that has masks is expected, else 0. The file is
+      missing if the truth is unknown.
+    - labels.csv: id (NAME), the expected truth of every concept (empty if unknown), and the
       metadata of the source image.
     - failures.csv: id, sample, relation, severity, concept, truth, answer (empty if there was
       none), loss and draw of every failing answer, and the metadata of the source image.
-    - dataset.toml: the section of a SPEC.toml that reads the folder back.
-    - coco.json, with "coco": images, masks and boxes in COCO's format, and the failing answers
-      about every image.
-    - fiftyone.json, with "fiftyone": the failing concepts of every image, in the format of
+    - dataset.toml: the section of a SPEC.toml that reads the folder as a dataset.
+    - coco.json, with format "coco": images, masks and boxes in COCO's format, and the failing
+      answers about every image.
+    - fiftyone.json, with format "fiftyone": the failing concepts of every image, in the format of
       FiftyOneImageClassificationDataset.
 
-    For questions in words, failures.csv also has the question, its options, the right ones and
-    the answer in words, and a chat model's raw reply. For multiple choice, questions.tsv holds the
-    questions with their images in the format of EndoBench, and is read back in place of
-    labels.csv.
+    For questions in words, failures.csv also has the question, its options, the right ones, the
+    answer in words, and a chat model's raw reply. For multiple choice, questions.tsv takes the
+    place of labels.csv: it holds the questions with their images in the format of EndoBench.
 
     Args:
         source: An audit's run or journal.
         space: Its question space.
         out: The folder, new or empty.
         least_loss: The smallest loss that is exported, in (0, 1].
-        formats: Further files.
+        formats: Formats of further files.
+
+    Returns:
+        The counts.
 
     Raises:
         InputError: The folder is in use, the loss is out of range, samples have no images, two
@@ -176,51 +188,55 @@ def export_disagreements(
     *,
     formats: Collection[Format] = (),
 ) -> Disagreements:
-    """Write the follow-ups on which two compared models disagree: one lost more than the other.
+    """Write the follow-ups of all questions where two compared models have different losses.
 
     The folder is that of ``export_failures``, with disagreements.csv in place of failures.csv. It
     has a row per question: id, sample, relation, severity, concept, truth, loss_a, loss_b,
     answer_a, answer_b, draw, and the metadata of the source image. A is the old model and B the
-    new one. An answer is empty if there was none, and a mask's score for masks. The loss in a
+    new one. An answer is empty if there was none; of a mask it is the score. The loss in a
     questions.tsv is the new model's.
 
     Args:
         source: A comparison's run or journal (``versus.audit.journal``).
         space: Its space (``versus.space``).
         out: The folder, new or empty.
-        formats: Further files.
+        formats: Formats of further files.
+
+    Returns:
+        The counts.
 
     Raises:
-        InputError: One model alone was asked, or the models do not disagree; else as
+        InputError: Only one model was asked, or the models do not disagree; or see
             ``export_failures``.
     """
     run = Run.of(source)
     check_paired(run.facts)
     rows = (row for call in run.calls for row in call.answers if not row.excluded)
-    lost = {row.question: row.details for row in rows if row.details is not None}
-    differing = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
+    details = {row.question: row.details for row in rows if row.details is not None}
+    differing = [q for q, both in details.items() if both["a"]["loss"] != both["b"]["loss"]]
     table = judged_of(run, space)
     table = table[table["question"].isin(differing)]
     if table.empty:
         raise InputError("export: the models do not disagree on any question that was asked")
-    pairs = [lost[question] for question in table["question"].tolist()]
+    pairs = [details[question] for question in table["question"].tolist()]
     for model in ("a", "b"):
-        answers = [both[model]["said"] for both in pairs]
-        answers = [None if isinstance(each, dict) else each for each in answers]  # no answer
         losses = [both[model]["loss"] for both in pairs]
+        answers = [both[model]["said"] for both in pairs]
+        # a missing answer is journaled as an object, with its reason
+        answers = [None if isinstance(answer, dict) else answer for answer in answers]
         table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
-    table = table.assign(loss=table["loss_b"])  # else it is that of the pair
+    table = table.assign(loss=table["loss_b"])  # in place of the pair's loss
     table, words = in_words(table, run)
     columns = [name for name in ANSWER_COLUMNS if name not in ("answer", "loss", "draw")]
     columns += [*OF_BOTH, "draw", *(word for word in words if word != "said")]
-    written = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
-    less = int((table["loss_a"] < table["loss_b"]).sum())
+    counts = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
+    wins = int((table["loss_a"] < table["loss_b"]).sum())  # of model A
     models = dict(zip("ab", models_of(run.facts), strict=True))
-    return Disagreements(**vars(written), better_a=less, better_b=len(table) - less, models=models)
+    return Disagreements(**vars(counts), better_a=wins, better_b=len(table) - wins, models=models)
 
 
 def check_paired(facts: Facts) -> None:
-    """Raise InputError for a journal that does not hold the answers of two models."""
+    """Raise InputError unless the journal holds the answers of two models."""
     if facts.certificate is None or not facts.certificate.paired:
         wanted = "a comparison in which both models were asked ('avtt versus' without --recorded-a)"
         remedy = "--failures has where that one erred"
@@ -235,15 +251,26 @@ def write_dataset(
     columns: Sequence[str],
     formats: Collection[Format] = (),
 ) -> Exported:
-    """Write the follow-ups of the questions in ``table`` (as ``outcomes`` has them) as a dataset
-    folder, and these ``columns`` of it, with the follow-ups' names as "id", in ``file``."""
+    """Write the follow-ups of some questions as a dataset.
+
+    Args:
+        space: The space.
+        table: The questions, as rows of ``results.outcomes``.
+        out: The folder.
+        file: Name of the file with the answers.
+        columns: Columns of ``table`` in that file; "id" is the follow-up's name.
+        formats: Formats of further files.
+
+    Returns:
+        The counts.
+    """
     numbers = space.image_of(table["question"].to_numpy())
     names = names_of(space, numbers)
     with whole_folder(out) as folder:
         dataset = DatasetFolder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
-            image, about = expected_of(space, number, name)
-            dataset.add(image, about, outlines=bool(formats))
+            image, description = expected_of(space, number, name)
+            dataset.add(image, description, outlines=bool(formats))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])[[*columns]]
         sources = space.numbering.image_parts(numbers)[0]
         answers = with_metadata(answers, space.dataset, sources)
@@ -256,23 +283,25 @@ def write_dataset(
             oracle = '\n[oracle]\nkind = "multiple-choice"\n'
             write_text(folder / "dataset.toml", _HEAD + section + oracle)
         else:
-            shown = space.numbering.image_parts(np.array([*names], np.int64))[0]
-            dataset.finish((space.dataset, shown))
+            sources = space.numbering.image_parts(np.array([*names], np.int64))[0]
+            dataset.finish((space.dataset, sources))
         rows = json.loads(answers.to_json(orient="records"))
         if "coco" in formats:
             write_text(folder / "coco.json", json.dumps(coco(dataset.pictures, rows)))
         if "fiftyone" in formats:
             labels = {
-                name: [{"label": row.pop("concept"), "attributes": row} for row in parts]
-                for name, parts in _by_id(rows).items()
+                name: [{"label": row.pop("concept"), "attributes": row} for row in about_image]
+                for name, about_image in _by_id(rows).items()
             }
             write_text(folder / "fiftyone.json", json.dumps({"labels": labels}))
     return Exported(len(names), len(table), dict(dataset.masks))
 
 
 def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the answers with WORD_COLUMNS, and these names; where nothing was asked in words,
-    without."""
+    """Return the answers with the columns WORD_COLUMNS, and the names of these columns.
+
+    If no question was asked in words, the answers are unchanged and there are no names.
+    """
     rows = {row.question: row for call in run.calls for row in call.answers}
     words, any_asked = [], False
     for row in map(rows.__getitem__, answers["question"].tolist()):
@@ -290,8 +319,14 @@ def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, 
 
 @dataclass
 class DatasetFolder:
-    """A folder of images, labels and masks that reads back as a dataset, while it is being written;
-    ``finish`` writes the tables when all images are known."""
+    """Writer of a dataset of images, labels and masks; ``finish`` writes its tables at the end.
+
+    Attributes:
+        folder: The dataset's folder.
+        concepts: Its concepts.
+        pictures: What was added so far.
+        masks: Number of masks per concept so far.
+    """
 
     folder: Path
     concepts: tuple[str, ...]
@@ -301,27 +336,34 @@ class DatasetFolder:
     def __post_init__(self) -> None:
         self._folders = dict(zip(self.concepts, file_names(self.concepts), strict=True))
 
-    def add(self, image: Image, about: Annotated, *, outlines: bool = False) -> None:
-        """Write the image and its masks; keep ``outlines`` in ``pictures`` if asked."""
-        write_bytes(self.folder / "images" / f"{about.name}.png", png(image))
-        for outline in about.outlines:
-            # samples may have masks of what is no concept here, as a view of another dataset does
+    def add(self, image: Image, annotated: Annotated, *, outlines: bool = False) -> None:
+        """Write an image and its masks.
+
+        Args:
+            image: The image.
+            annotated: What is expected of it.
+            outlines: Whether to keep its outlines in ``pictures``, for further files.
+        """
+        write_bytes(self.folder / "images" / f"{annotated.name}.png", png(image))
+        for outline in annotated.outlines:
+            # a sample may have masks of objects that are no concepts of the dataset
             if not outline.box and outline.label in self._folders:
-                self._mask(outline.label, about.name, outline.mask)
-        self.pictures.append(about if outlines else about._replace(outlines=()))
+                self._mask(outline.label, annotated.name, outline.mask)
+        self.pictures.append(annotated if outlines else annotated._replace(outlines=()))
 
     def complete_masks(self) -> None:
-        """Write black masks for absent concepts; where none has a mask, they would say nothing."""
+        """Write black masks for images without a concept, of concepts that have other masks."""
         for concept in list(self.masks):
             for each in self.pictures:
                 if each.truth.get(concept) == 0:
                     self._mask(concept, each.name, np.zeros((each.height, each.width), np.bool_))
 
     def finish(self, metadata: tuple[CompleteDataset, Indices] | None = None) -> None:
-        """Write labels and dataset.toml.
+        """Write the missing masks, labels.csv and dataset.toml.
 
-        ``metadata``: the dataset whose metadata the labels have as further columns, and the source
-        of each image (n,).
+        Args:
+            metadata: A dataset whose metadata are further columns of labels.csv, and the position
+                in it of each image's source, (n,). Default None: no such columns.
         """
         self.complete_masks()
         rows = [{"id": each.name, **each.truth} for each in self.pictures]
@@ -352,7 +394,7 @@ def _section(**fields: str | list[str]) -> str:
 
 
 def expected_of(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
-    """Return the follow-up of this number, and what its relation expects of it."""
+    """Return a follow-up, by its number, and what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
     source, follow_up = space.pair(number)
@@ -377,7 +419,7 @@ def expected_of(space: QuestionSpace, number: int, name: str) -> tuple[Image, An
 
 
 def names_of(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
-    """Return number of a follow-up -> name of its image, in the order of the numbers given."""
+    """Return the file names of follow-ups by their numbers, in the same order."""
     names = {}
     for number in dict.fromkeys(numbers.tolist()):
         index, variant = space.numbering.image_parts(number)
@@ -399,18 +441,18 @@ def export_questions(
     everything: bool = False,
     image_format: str = "jpeg",
 ) -> int:
-    """Write the questions that were answered with a loss of ``least_loss`` or more.
+    """Write a table of the questions whose answers have a loss of ``least_loss`` or more.
 
-    The follow-up takes the place of its source image, with the question, the options and the right
-    letter that it was judged by. ``datasets.from_endobench`` reads the table, as does VLMEvalKit.
-    One line per question, in draw order. A question that turned out not to count is left out.
+    A line holds the follow-up image, the question, the options, and the right letter by which the
+    answer was judged. Lines are in the order of draws, without excluded questions.
+    ``datasets.from_endobench`` and VLMEvalKit read the table.
 
     Args:
         source: An audit's run or journal.
         space: Its space.
-        path: The table, which must not exist.
+        path: The table's file, which must not exist.
         least_loss: The smallest loss that is exported, in (0, 1].
-        everything: Whether to write all questions that were asked.
+        everything: Whether to write all questions that were asked, whatever their loss.
         image_format: How images are encoded.
 
     Returns:
@@ -433,8 +475,17 @@ def export_questions(
 
 
 def judged_of(run: Run, space: QuestionSpace, least_loss: float = FAILED) -> pd.DataFrame:
-    """Return the outcomes of an audit of ``space``. Raise InputError for a loss out of range and a
-    space without images, JournalError for another space."""
+    """Return the outcomes of an audit, a row per question.
+
+    Args:
+        run: The audit's run.
+        space: Its space.
+        least_loss: The smallest loss that will be exported, which is only checked.
+
+    Raises:
+        InputError: The loss is not in (0, 1], or samples have no images.
+        JournalError: The journal is of another space.
+    """
     if not 0 < least_loss <= 1:
         raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
     if not space.dataset.has_images:
@@ -444,9 +495,10 @@ def judged_of(run: Run, space: QuestionSpace, least_loss: float = FAILED) -> pd.
 
 
 def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
-    """Yield a line for each row of ``results.outcomes``.
+    """Yield the table's line for each row of ``results.outcomes``.
 
-    Raises InputError for a question without options or without one right letter.
+    Raises:
+        InputError: A question has no options, or not exactly one right letter.
     """
     judge = Judge(space, "one")
     for row in asked.to_dict("records"):
@@ -459,18 +511,18 @@ def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
             wanted = f"a question with options and one right letter about {concept!r}"
             got = "none: a table of questions holds multiple choice alone"
             raise unexpected(f"export: sample {sample.id!r}", wanted, got)
-        described = {name: str(value) for name, value in sample.metadata.items()}
-        task = described.get("task", concept)
+        metadata = {name: str(value) for name, value in sample.metadata.items()}
+        task = metadata.get("task", concept)
         yield Line(
             prompt.image,
             f"{prompt.words} {asks[0].text}".lstrip(),
             asks[0].options,
             ascii_uppercase.index(letters[0]),
-            described.get("category") or category_of(task),
+            metadata.get("category") or category_of(task),
             task,
-            described.get("subtask", task),
-            described.get("scene", ""),
-            described.get("dataset", ""),
+            metadata.get("subtask", task),
+            metadata.get("scene", ""),
+            metadata.get("dataset", ""),
             tuple(f"{row[name]:g}" if name == "loss" else str(row[name]) for name in MORE),
         )
         judge.forget(number)
@@ -486,7 +538,7 @@ def is_multiple_choice(space: QuestionSpace) -> bool:
 
 
 def run_lengths(mask: Mask) -> list[int]:
-    """Return COCO's run lengths of a mask (H x W of bool): down the columns, outside first."""
+    """Return a mask (H x W) in COCO's run lengths, column by column, outside first."""
     flat = mask.T.reshape(-1)
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     lengths = np.diff(np.array([0, *changes, flat.size])).tolist()
@@ -494,19 +546,21 @@ def run_lengths(mask: Mask) -> list[int]:
 
 
 def coco(pictures: Sequence[Annotated], failures: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """Return ``images``, ``categories`` and ``annotations`` of the pictures.
+    """Return the content of coco.json: "images", "categories" and "annotations".
 
-    Categories are the labels of all outlines. Each image also has ``truth``, and ``failures``: its
-    rows of ``failures``, matched by their "id". An outline that is empty, moved out of view, is
-    left out.
+    Categories are the labels of all outlines. An outline is left out if no pixel of it is in view.
+
+    Args:
+        pictures: The images. Each entry also has its "truth".
+        failures: Failing answers. Each image's entry has those with its name as "id".
     """
     labels = list(dict.fromkeys(o.label for each in pictures for o in each.outlines))
-    about = _by_id(failures)
+    failures_of = _by_id(failures)
     images: list[JsonObject] = []
     annotations: list[JsonObject] = []
     for image_id, each in enumerate(pictures, 1):
         size = {"height": each.height, "width": each.width}
-        more = {"truth": dict(each.truth), "failures": about.get(each.name, [])}
+        more = {"truth": dict(each.truth), "failures": failures_of.get(each.name, [])}
         images.append({"id": image_id, "file_name": f"{each.name}.png", **size, **more})
         for label, mask, box in each.outlines:
             if mask.any():
@@ -529,6 +583,7 @@ def coco(pictures: Sequence[Annotated], failures: Sequence[Mapping[str, Any]]) -
 
 
 def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[JsonObject]]:
+    """Return the failures, without their "id", by it."""
     rows: dict[str, list[JsonObject]] = {}
     for row in failures:
         rows.setdefault(str(row["id"]), []).append({k: v for k, v in row.items() if k != "id"})
