@@ -57,7 +57,7 @@ def parts(ended: Ended, *, page: bool) -> dict[str, Any]:
         "moves": [[m.target, m.members, m.active, m.figures] for d in draws for m in d.moves],
         "answers": [[c.call, c.cost, *map(vars, c.answers)] for c in journal.calls()],
         "sources": [[s.source, s.answers, s.cost] for s in journal.sources()],
-        "judging": [[j.call, j.question, j.said, j.cost] for j in journal.judging()],
+        "judging": [[j.call, j.question, j.answers, j.cost] for j in journal.judging()],
         "intervals": {t["target"]: [t[n] for n in BOUNDS] for t in fields["targets"]},
         "verdict": ended.verdict,
         "result": fields,

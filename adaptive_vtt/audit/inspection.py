@@ -27,7 +27,7 @@ from ..utils.image_codec import data_address, png
 CALLS = "calls answered so far"
 COLUMNS = (
     *("sample", "relation", "severity", "concept", "answer", "truth", "loss", "unanswered"),
-    *("asked", "said", "reply", "draw", "call", "question"),
+    *("asked", "answer_text", "reply", "draw", "call", "question"),
 )
 """The columns of ``Result.failures``."""
 MOMENTS = 200
@@ -144,7 +144,7 @@ class Inspection:
             rows = [(answer, call.reply) for call in run.calls for answer in call.answers]
         wrong = table[table["loss"] >= run.facts.least_failing].reset_index(drop=True)
         words = {
-            "said": {a.question: a.said for a, _ in rows},
+            "answer_text": {a.question: a.answer_text for a, _ in rows},
             "reply": {a.question: reply or None for a, reply in rows},
             "asked": {
                 a.question: (a.details or {}).get(ASKED, {}).get("question") for a, _ in rows
@@ -164,7 +164,7 @@ class Inspection:
                 raise unexpected("picture", f"a row of failures(), 0 to {len(table) - 1}", row)
             row = table.iloc[row]
         question, call = int(row["question"]), int(row["call"])
-        text, reason = row["said"], row["unanswered"]
+        text, reason = row["answer_text"], row["unanswered"]
         if not isinstance(text, str):
             silent = isinstance(reason, str)
             text = f"unanswered: {reason}" if silent else f"answered {row['answer']:.2f}"

@@ -238,7 +238,7 @@ class _Rejudged:
         judge, rows, oracle = self.judge, [], self.space.oracle
         verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None for any) and hash
         for step in (step for step in self.judging if not step.received):
-            value = from_json(step.said[0], "journal: judging")
+            value = from_json(step.answers[0], "journal: judging")
             verdicts[step.question, step.asked] = value
             if isinstance(value, str):
                 verdicts[None, step.asked] = value
@@ -302,7 +302,7 @@ class _Rejudged:
         """Raise InputError if a question counts now that was excluded, as its answer is not
         journaled."""
         reasons = {row.question: row.unanswered for row in before.answers if row.excluded}
-        lost = [row for row in now.answers if row.question in reasons and row.said is None]
+        lost = [row for row in now.answers if row.question in reasons and row.answer_text is None]
         same = all(row.excluded and row.unanswered == reasons[row.question] for row in lost)
         if not same or self.space.oracle.whole_call:
             raise self._refusal(

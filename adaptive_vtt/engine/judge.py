@@ -217,7 +217,7 @@ class Judge:
         by_judge = self.space.oracle.settled(case, verdict)
         outcome = by_rule if query.sure else by_judge
         details = {
-            "said": verdict[:VERDICT_LENGTH] if isinstance(verdict, str) else None,
+            "reply": verdict[:VERDICT_LENGTH] if isinstance(verdict, str) else None,
             "judge": _is_right(by_judge),
             "rule": _is_right(by_rule),
             "sure": query.sure,
@@ -373,8 +373,8 @@ def _value(row: AnswerRow) -> Value:
     """Return the value that a journaled answer was judged from; ``LOST`` if it is not kept."""
     if row.details is not None and MASK in row.details:
         return from_json(row.details[MASK], f"journal: answers, question {row.question}")
-    if row.said is not None:
-        return row.said
+    if row.answer_text is not None:
+        return row.answer_text
     if row.answer is not None:
         return row.answer
     return LOST if row.excluded or row.unanswered is None else Unanswered(row.unanswered)

@@ -287,7 +287,7 @@ class JudgeCalls(Hook):
 
     def _take(self, row: JudgingRow) -> None:
         """Add a journaled verdict, and its cost, to the answer that it is about."""
-        waiting, value = self._waiting[row.call], from_json(row.said[0], "journal: judging")
+        waiting, value = self._waiting[row.call], from_json(row.answers[0], "journal: judging")
         waiting.verdicts[row.question] = value
         cost = waiting.answer.cost + row.cost
         unconfirmed = waiting.answer.unconfirmed + row.unconfirmed
@@ -309,14 +309,14 @@ class JudgeCalls(Hook):
         self._rows = len(rows)
         for row in rows:
             if row.received and row.call not in calls:
-                values = tuple(from_json(value, "journal: judging") for value in row.said)
+                values = tuple(from_json(value, "journal: judging") for value in row.answers)
                 answer = Answer(values, row.cost, row.unconfirmed, row.reply)
                 self._waiting[row.call] = _Waiting(answer, self._texts_for_judge(row.call, answer))
                 self._budget.pay(row.cost)
             elif row.call in self._waiting:
                 self._take(row)
-            elif not row.received and isinstance(row.said[0], str):
-                self._known[row.asked] = row.said[0]
+            elif not row.received and isinstance(row.answers[0], str):
+                self._known[row.asked] = row.answers[0]
         self._answered = any(not row.received for row in rows)
         if self._judge_model is not None:
             self._model.trusted = self._answered

@@ -167,7 +167,7 @@ def _call(row: CallRow) -> list[Any]:
             a.unanswered,
             _real(a.loss),
             _real(a.coordinate),
-            a.said,
+            a.answer_text,
             a.details,
         )
         for a in sorted(row.answers, key=lambda a: a.question)
@@ -207,7 +207,7 @@ _KINDS: dict[type, _Kind] = {
         "judging",
         "position",
         "a step of judging call {0.call}",
-        lambda r: [r.position, r.call, r.question, r.asked, list(r.said), *_paid(r)],
+        lambda r: [r.position, r.call, r.question, r.asked, list(r.answers), *_paid(r)],
     ),
     BeliefRow: _Kind(
         "belief",

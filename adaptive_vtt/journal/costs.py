@@ -43,6 +43,6 @@ def most_spent(journal: Journal) -> float:
     unjudged = [row for row in judging if row.call not in answered and row.received]
     settled = answered | {row.call for row in unjudged} | set(lost.counted)
     pending = {row.call for row in journal.draws(proposals=False)} - settled
-    to_judge = sum(len(row.said) for row in unjudged)
+    to_judge = sum(len(row.answers) for row in unjudged)
     known = costs_of(calls, journal.sources(), judging).cost
     return known + lost.cost + len(pending) * lost.worst + to_judge * lost.judge_worst

@@ -115,7 +115,7 @@ class AnswerRow:
     unanswered: str | None
     loss: float | None
     coordinate: float | None
-    said: str | None = None
+    answer_text: str | None = None
     details: Mapping[str, Any] | None = None
 
     @property
@@ -184,7 +184,7 @@ class JudgingRow:
         call: Number of the call.
         question: The question that the judge was asked about, -1 for the model's answer.
         asked: Hash of the words that the judge was sent, "" for the model's answer.
-        said: The model's answer, one JSON value (``answer_json``) per concept sent; or the
+        answers: The model's answer, one JSON value (``answer_json``) per concept sent; or the
             judge's reply, one value.
         cost: Cost of the answer, or of the judge's reply.
     """
@@ -193,7 +193,7 @@ class JudgingRow:
     call: int
     question: int
     asked: str
-    said: tuple[Any, ...]
+    answers: tuple[Any, ...]
     cost: float
     elapsed: float
     unconfirmed: float = 0.0
@@ -214,7 +214,7 @@ class BeliefRow:
 
 
 Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow | BeliefRow
-JSON_FIELD = {SourceRow: "answers", JudgingRow: "said", BeliefRow: "figures"}
+JSON_FIELD = {SourceRow: "answers", JudgingRow: "answers", BeliefRow: "figures"}
 """The field of each kind of row that holds arbitrary JSON."""
 
 

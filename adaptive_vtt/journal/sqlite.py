@@ -79,7 +79,7 @@ CREATE TABLE answers (        -- one row per question that a call answered
   unanswered TEXT,            -- why there is no answer, or why it is excluded; else NULL
   loss REAL,                  -- 0..1; NULL: not judged; a placeholder where excluded
   coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
-  said TEXT,                  -- the answer in words, where the model gives words
+  answer_text TEXT,           -- the answer in words, where the model gives words
   details TEXT                -- what else the oracle found in it; JSON
 );
 CREATE INDEX answers_by_call ON answers (call);
@@ -99,9 +99,9 @@ CREATE TABLE pictures (       -- PNGs of some calls that went wrong, for the rep
 CREATE TABLE judging (        -- where a judge model is asked
   position INTEGER PRIMARY KEY,  -- order of commit
   call INTEGER NOT NULL REFERENCES draws (call),
-  question INTEGER NOT NULL,  -- -1: the answer to the call as it came; else what the judge said
+  question INTEGER NOT NULL,  -- -1: the answer to the call as it came; else a reply of the judge
   asked TEXT NOT NULL,        -- a hash of the words that the judge was sent
-  said TEXT NOT NULL,         -- the answers, or the reply; JSON (answer_json.py)
+  answers TEXT NOT NULL,      -- the answers, or the reply; JSON (answer_json.py)
   cost REAL NOT NULL,
   unconfirmed REAL NOT NULL DEFAULT 0,
   elapsed REAL NOT NULL,
@@ -218,7 +218,7 @@ _TALLY = """WITH paid AS (
   total(cost) AS cost, total(unconfirmed) AS unconfirmed FROM paid"""
 """Counts of a journal. The cost of calls that a judge has not read yet is in ``judging``."""
 _ANSWERS = (
-    "SELECT question, call, truth, answer, unanswered, loss, coordinate, said, details "
+    "SELECT question, call, truth, answer, unanswered, loss, coordinate, answer_text, details "
     "FROM answers ORDER BY question"
 )
 

@@ -111,7 +111,7 @@ def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> Judg
         asked=len(replies),
         checked=sum(verdict["sure"] for verdict in verdicts),
         settled=sum(verdict["judge"] is not None for verdict in verdicts),
-        failed=sum(isinstance(row.said[0], dict) for row in replies),
+        failed=sum(isinstance(row.answers[0], dict) for row in replies),
         compared=len(both),
         agree=sum(verdict["judge"] == verdict["rule"] for verdict in both),
         cost=sum(row.cost for row in replies),

@@ -170,5 +170,5 @@ def _details(case: Case, outcome: Outcome) -> JsonObject:
     truth = case.expected if isinstance(case.expected, int) else 1
     given = {MARGIN: float(outcome.margin)} if outcome.margin is not None else outcome.details
     size = None if outcome.excluded else margin(truth, outcome.coordinate, given)
-    details: JsonObject = {"said": answer, "loss": float(outcome.loss)}
+    details: JsonObject = {"answer": answer, "loss": float(outcome.loss)}
     return details if size is None else details | {MARGIN: size}

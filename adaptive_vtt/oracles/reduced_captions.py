@@ -246,7 +246,7 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> J
                 "shown": _shown(f.boxes, expected),
                 "visible": None if f.visible is None else round(f.visible, 4),
                 "status": f.status,
-                "said": f.is_named,
+                "named": f.is_named,
                 "rule": f.rule,
                 "type": f.error,
             }

@@ -116,7 +116,7 @@ def _item(
     name, rule, visible = str(entry["name"]), entry["rule"], entry["visible"]
     verdict = "no violation" if rule is None else f"breaks rule {rule}: {rule_text(entry)}"
     seen = "not known" if visible is None else f"{100 * visible:.0f} %"
-    named = "named" if entry["said"] else "not named"
+    named = "named" if entry["named"] else "not named"
     height, width = details["size"]
     card = Card(
         card_id(*picture),

@@ -51,7 +51,7 @@ def questions(journal: Journal, space: QuestionSpace) -> list[Card]:
     """Return the model's questions in the order of the draws, without truths and sample names."""
     judge = Judge(space, read_facts(journal.facts()).settings.answers)
     calls = journal.calls()
-    in_words = any(row.said is not None for call in calls for row in call.answers)
+    in_words = any(row.answer_text is not None for call in calls for row in call.answers)
     answered_calls = {call.call for call in calls}
     cards: dict[int, Card] = {}
     for draw in journal.draws(proposals=False):

@@ -129,14 +129,14 @@ def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
     """
     rates, concepts = facts.settings.oracle.rates, len(facts.space.concepts)
     rows = [row for call in calls for row in call.answers if row.unanswered is None]
-    rows = [row for row in rows if row.said is not None or row.answer is not None]
+    rows = [row for row in rows if row.answer_text is not None or row.answer is not None]
     asked = len({row.call for row in rows})
     if asked < ALIKE or "EFR" in rates:
         return ""
     values: dict[int, list[float | str]] = {}
     truths: dict[int, Counter[int | None]] = {}
     for row in rows:
-        value = (row.answer or 0.0) if row.said is None else row.said or 0.0
+        value = (row.answer or 0.0) if row.answer_text is None else row.answer_text or 0.0
         values.setdefault(row.question % concepts, []).append(value)
         truths.setdefault(row.question % concepts, Counter())[row.truth] += 1
     common = sum(map(_most_common, values.values())) - len(values)
@@ -173,7 +173,7 @@ def _most_common(values: Sequence[float | str]) -> int:
 
 def says_blind(calls: Sequence[CallRow]) -> str:
     """Return a caution that replies in words say that there is no image, "" if none does."""
-    replies = [row.said for call in calls for row in call.answers if row.said]
+    replies = [row.answer_text for call in calls for row in call.answers if row.answer_text]
     blind = [text for text in replies if _BLIND.search(text)]
     if not blind:
         return ""

@@ -39,7 +39,7 @@ def kinds(calls: Sequence[CallRow]) -> Counter[str]:
 
 def reading(row: AnswerRow) -> str:
     """Return the reading of a reply, in words."""
-    if row.said is None and row.unanswered is None and row.answer not in (None, 0.0, 1.0):
+    if row.answer_text is None and row.unanswered is None and row.answer not in (None, 0.0, 1.0):
         return f"{_kind(row)}, P(yes) {percent(row.answer)}"
     return _kind(row)
 
@@ -47,7 +47,7 @@ def reading(row: AnswerRow) -> str:
 def _kind(row: AnswerRow) -> str:
     if row.unanswered is not None:
         return row.unanswered if row.excluded else f"no answer: {row.unanswered}"
-    if row.said is None:
+    if row.answer_text is None:
         return "no number" if row.answer is None else "Yes" if row.answer >= 0.5 else "No"
     asked = (row.details or {}).get(ASKED) or {}
     if row.answer is None or not asked:
@@ -57,5 +57,5 @@ def _kind(row: AnswerRow) -> str:
         return "words that are right" if right else "words that are wrong"
     letter = (asked["right"] or [None])[0]
     if not right:
-        letter = extract(row.said, asked["options"]).letter
+        letter = extract(row.answer_text, asked["options"]).letter
     return f"option {letter}" if letter else "a wrong option"

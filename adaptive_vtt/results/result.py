@@ -146,7 +146,7 @@ class Result:
 
         Columns are sample (the image's id), relation, severity, concept, answer (P(yes) or a
         score, NaN for none), truth (of the source image) and loss. Then come unanswered (the
-        reason, or None), asked (the question or item in words, or None), ``said`` (a reply in
+        reason, or None), asked (the question or item in words, or None), answer_text (a reply in
         words, or None), draw, call and question. If the audit ran in this process, the dataset's
         metadata follow, which no journal keeps.
         """

@@ -23,7 +23,7 @@ def instrument_readings(
     certificate) and answers. ``space``: the audit's own, as names come from its follow-ups.
     """
     said = [
-        (row.question, row.said)
+        (row.question, row.answer_text)
         for call in journal.calls()
         for row in call.answers
         if row.loss is not None and space.question(row.question).concept == INSTRUMENTS

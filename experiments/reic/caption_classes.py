@@ -174,7 +174,7 @@ class Change:
                 "boxes": [rounded(b) for b in self.boxes if named(b.label) == name],
                 "visible": None,
                 "status": done.get(name, "retained" if name in source else "new"),
-                "said": name in said,
+                "named": name in said,
                 "rule": broken.get(name),
                 "rule_text": rules.get(broken.get(name, 0)),
                 "type": _type(name, said, broken, done, known),

@@ -170,6 +170,6 @@ def test_every_kind_can_be_looked_into(kind: str) -> None:
     if len(failures):
         assert EVIL not in result.picture(0)._repr_html_()
     if kind == "captions":
-        assert failures["said"].notna().all()
+        assert failures["answer_text"].notna().all()
     assert EVIL not in result._repr_html_()
     assert result.plot().data

@@ -208,7 +208,7 @@ def test_words_are_read_anew(tmp_path: Path) -> None:
     refused = before["unanswered"].notna()
     assert 0 < refused.sum() < len(before)
     assert len(wrong) == (~refused & (before["loss"] == 0)).sum() + refused.sum()
-    assert set(wrong["said"].dropna()) == {"yes, a"}
+    assert set(wrong["answer_text"].dropna()) == {"yes, a"}
 
 
 # -- what cannot be judged anew ------------------------------------------------------------------

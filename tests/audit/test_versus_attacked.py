@@ -106,10 +106,10 @@ def rewritten(path: Path, statement: str, *values: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("said", "[" * 100_000),
-        ("said", "[0.5]"),
-        ("said", '[{"mask": "x", "shape": [9e9, 1]}, 0]'),
-        ("said", None),
+        ("answers", "[" * 100_000),
+        ("answers", "[0.5]"),
+        ("answers", '[{"mask": "x", "shape": [9e9, 1]}, 0]'),
+        ("answers", None),
         ("cost", float("nan")),
         ("cost", "much"),
         ("prompt", "nothing"),

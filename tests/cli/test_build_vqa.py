@@ -196,7 +196,7 @@ def test_failures_keep_words_and_options(audit: Audit, tmp_path: Path) -> None:
         ]
         assert (row["right"],) == sample.answers[row["concept"]]
         assert row["right"] != "A"
-        assert row["said"] == "The answer is A."
+        assert row["answer_text"] == "The answer is A."
     assert "endobench" in (tmp_path / "out/dataset.toml").read_text()
     assert not (tmp_path / "out/labels.csv").exists()
     again = from_endobench(tmp_path / "out/questions.tsv")

@@ -307,7 +307,7 @@ def rows(journal: Any) -> tuple[Any, ...]:
     """What a journal holds of draws, answers and judgements, without times."""
     draws = [(d.draw, d.call, d.proposal, d.learned) for d in journal.draws()]
     calls = [(c.call, c.cost, c.answers) for c in journal.calls()]
-    judging = [(r.call, r.question, r.asked, r.said, r.cost) for r in journal.judging()]
+    judging = [(r.call, r.question, r.asked, r.answers, r.cost) for r in journal.judging()]
     return draws, calls, judging
 
 

@@ -27,7 +27,7 @@ def entry(name: str, rule: int | None = None, type: str | None = None, **over: A
         "boxes": [[2, 3, 9, 8]],
         "visible": 0.97,
         "status": "retained",
-        "said": rule is None,
+        "named": rule is None,
         "rule": rule,
         "type": type,
         **over,

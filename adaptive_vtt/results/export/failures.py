@@ -46,7 +46,7 @@ ANSWER_COLUMNS = (
     *("truth", "answer", "loss", "draw"),
 )
 """The columns of failures.csv."""
-WORD_COLUMNS = ("asked", "options", "right", "said")
+WORD_COLUMNS = ("asked", "options", "right", "answer_text")
 """Further columns of failures.csv, for questions in words."""
 OF_BOTH = ("loss_a", "loss_b", "answer_a", "answer_b")
 """Columns of disagreements.csv in place of one model's answer and loss."""
@@ -221,14 +221,14 @@ def export_disagreements(
     pairs = [details[question] for question in table["question"].tolist()]
     for model in ("a", "b"):
         losses = [both[model]["loss"] for both in pairs]
-        answers = [both[model]["said"] for both in pairs]
+        answers = [both[model]["answer"] for both in pairs]
         # a missing answer is journaled as an object, with its reason
         answers = [None if isinstance(answer, dict) else answer for answer in answers]
         table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
     table = table.assign(loss=table["loss_b"])  # in place of the pair's loss
     table, words = in_words(table, run)
     columns = [name for name in ANSWER_COLUMNS if name not in ("answer", "loss", "draw")]
-    columns += [*OF_BOTH, "draw", *(word for word in words if word != "said")]
+    columns += [*OF_BOTH, "draw", *(word for word in words if word != "answer_text")]
     counts = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
     wins = int((table["loss_a"] < table["loss_b"]).sum())  # of model A
     models = dict(zip("ab", models_of(run.facts), strict=True))
@@ -310,7 +310,7 @@ def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, 
         options = " | ".join(f"{letter}. {text}" for letter, text in lettered)
         right = " | ".join(asked.get("right", ()))
         any_asked |= bool(asked)
-        words.append((asked.get("question", ""), options, right, row.said or ""))
+        words.append((asked.get("question", ""), options, right, row.answer_text or ""))
     if not any_asked:
         return answers, ()
     columns = dict(zip(WORD_COLUMNS, zip(*words, strict=True), strict=True))

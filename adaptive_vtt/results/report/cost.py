@@ -68,14 +68,14 @@ def spending_section(evidence: Evidence) -> Section | None:
 
 def _read_by_judge(evidence: Evidence) -> pd.DataFrame | None:
     """Return replies that the judge was asked about, those where it and the rule disagree first."""
-    rows = [(a.said or "", a.details) for a in evidence.answered.values() if a.details]
+    rows = [(a.answer_text or "", a.details) for a in evidence.answered.values() if a.details]
     read = [(reply, details[JUDGED]) for reply, details in rows if JUDGED in details]
     read.sort(key=lambda row: (row[1]["judge"] == row[1]["rule"], row[1]["rule"] is None))
     verdicts = {True: "right", False: "wrong", None: "no verdict"}
     table = [
         {
             "reply": shorten(reply, QUOTED),
-            "reply of the judge": judged["said"] or "nothing",
+            "reply of the judge": judged["reply"] or "nothing",
             "by judge": verdicts[judged["judge"]],
             "by rule": verdicts[judged["rule"]],
         }

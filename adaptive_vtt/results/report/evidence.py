@@ -199,7 +199,7 @@ class Evidence:
         self.by_people = facts.settings.oracle.tells_losses
         self.number = "" if self.by_people else "score" if "EFR" in rates else "P(yes)"
         self.of_concepts = not any("objects" in (row.details or {}) for row in rows)
-        self.in_words = not self.of_concepts or any(row.said is not None for row in rows)
+        self.in_words = not self.of_concepts or any(row.answer_text is not None for row in rows)
         self.sided = not self.in_words and set(rates) == set(SIDES)
         self.sample = sample_word(facts.space, self.pictures)
         self.drawn = {row.call: row for row in self.draws}
@@ -267,8 +267,8 @@ class Evidence:
         if answer.loss is None:
             return "unknown", "not judged"
         verdict = "right" if answer.loss < 0.5 else "wrong"
-        if answer.said is not None:
-            return verdict, answer.said[:BRIEF]
+        if answer.answer_text is not None:
+            return verdict, answer.answer_text[:BRIEF]
         if verdict == "right":
             return verdict, "present" if answer.truth else "absent"
         return verdict, "missed: it is present" if answer.truth else "false alarm: it is absent"
@@ -276,8 +276,8 @@ class Evidence:
     def line(self, answer: AnswerRow) -> JsonObject:
         """Return what a card shows of a wrong answer about a concept."""
         place, number = answer.question % len(self.concepts), None
-        if answer.said is not None:
-            text = f"“{answer.said[:QUOTED]}”"
+        if answer.answer_text is not None:
+            text = f"“{answer.answer_text[:QUOTED]}”"
             text += f": {answer.unanswered}" if answer.unanswered else ""
         elif answer.answer is None:
             text = f"no answer: {answer.unanswered or NO_REASON}"
@@ -299,7 +299,7 @@ class Evidence:
 
     def of_model(self, details: Mapping[str, Any]) -> str:
         """Return the answer of one of two models, and its loss."""
-        reply, loss = details.get("said"), float(details.get("loss", 0))
+        reply, loss = details.get("answer"), float(details.get("loss", 0))
         lost = {0.0: "right", 1.0: "wrong"}.get(loss, f"lost {loss:.2f}")
         if isinstance(reply, dict):
             words = f"no answer ({reply['unanswered']})" if "unanswered" in reply else "an answer"
