@@ -204,7 +204,7 @@ def test_an_unreadable_image_stops_the_audit_until_it_is_mended(tmp_path: Path) 
     files[3].write_bytes(b"no picture")
     journal, model = MemoryJournal(), ScriptedModel()
     audit = Audit(space, model, journal=journal)
-    with pytest.raises(InputError, match=r"sample '3': .*3\.png' is not an image"):
+    with pytest.raises(InputError, match=r"sample '3\.png': .*3\.png' is not an image"):
         audit.run()
     with pytest.raises(JournalError, match=r"could not be finished; resume from the journal"):
         audit.run()

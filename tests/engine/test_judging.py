@@ -416,14 +416,14 @@ def test_a_judge_that_can_never_work_ends_the_audit_and_nothing_is_lost(tmp_path
 # -- the journal ------------------------------------------------------------------------------
 
 
-def test_what_a_judge_said_cannot_be_altered_unseen(tmp_path: Path) -> None:
+def test_a_reply_of_a_judge_cannot_be_altered_unseen(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with audit(JudgeModel(Reader()), journal=path, budget=12) as made:
         made.run()
         verify(made.journal)
         position = next(row.position for row in made.journal.judging() if not row.received)
     database = sqlite3.connect(path)
-    database.execute("UPDATE judging SET said = '[\"A\"]' WHERE position = ?", (position,))
+    database.execute("UPDATE judging SET answers = '[\"A\"]' WHERE position = ?", (position,))
     database.commit()
     database.close()
     with (
