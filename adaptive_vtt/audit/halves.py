@@ -38,8 +38,7 @@ from ..types import Answer, CallMode, Indices, Prompt, Unanswered
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
-    " answers TEXT, cost REAL, unconfirmed REAL, reply TEXT,"
-    " PRIMARY KEY (about, side, prompt, time))"
+    " answer TEXT, cost REAL, unconfirmed REAL, reply TEXT, PRIMARY KEY (about, side, prompt, time))"
 )
 _MADE = [("answers", _TABLE.replace("IF NOT EXISTS ", "")), ("sqlite_autoindex_answers_1", None)]
 
@@ -133,7 +132,7 @@ class HalfStore(Halves):
         ``time`` is the number of complete pairs of the prompt when the answer was stored.
         """
         query = (
-            "SELECT side, prompt, time, answers, cost, unconfirmed, reply FROM answers "
+            "SELECT side, prompt, time, answer, cost, unconfirmed, reply FROM answers "
             "WHERE about = ? ORDER BY time"
         )
         journaled = []

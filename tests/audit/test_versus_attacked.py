@@ -106,10 +106,10 @@ def rewritten(path: Path, statement: str, *values: Any) -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("answers", "[" * 100_000),
-        ("answers", "[0.5]"),
-        ("answers", '[{"mask": "x", "shape": [9e9, 1]}, 0]'),
-        ("answers", None),
+        ("answer", "[" * 100_000),
+        ("answer", "[0.5]"),
+        ("answer", '[{"mask": "x", "shape": [9e9, 1]}, 0]'),
+        ("answer", None),
         ("cost", float("nan")),
         ("cost", "much"),
         ("prompt", "nothing"),
