@@ -37,8 +37,8 @@ from ..space import QuestionSpace
 from ..types import Answer, CallMode, Indices, Prompt, Unanswered
 
 _TABLE = (
-    "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
-    " answer TEXT, cost REAL, unconfirmed REAL, reply TEXT, PRIMARY KEY (about, side, prompt, time))"
+    "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER, answer"
+    " TEXT, cost REAL, unconfirmed REAL, reply TEXT, PRIMARY KEY (about, side, prompt, time))"
 )
 _MADE = [("answers", _TABLE.replace("IF NOT EXISTS ", "")), ("sqlite_autoindex_answers_1", None)]
 
