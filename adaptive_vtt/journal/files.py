@@ -208,7 +208,7 @@ def refuse_other_names(journal: Path) -> None:
             f"journal {str(journal)!r}: expected a file or a new name, got a link that leads "
             f"nowhere ({os.readlink(journal)!r}): delete the link, or name another journal"
         )
-    refuse_links_beside(journal)
+    refuse_links_near(journal)
     with suppress(FileNotFoundError):
         status = os.stat(journal)
         names = status.st_nlink
@@ -220,7 +220,7 @@ def refuse_other_names(journal: Path) -> None:
             )
 
 
-def refuse_links_beside(journal: Path) -> None:
+def refuse_links_near(journal: Path) -> None:
     """Raise JournalError if a file in the place of SQLite's files next to the journal is a link
     or a folder."""
     real = os.path.realpath(journal)
@@ -336,7 +336,7 @@ def connect_to_read(path: Path) -> Connection:
         options = "mode=rw"
     else:
         options = "mode=ro" if has_wal else "mode=ro&immutable=1"
-    refuse_links_beside(path)
+    refuse_links_near(path)
     db = connect(f"{address}?{options}", uri=True)
     db.execute("PRAGMA query_only=ON")
     return db
@@ -351,7 +351,7 @@ def identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def save_beside(db: sqlite3.Connection, path: Path, target: Path | None = None) -> Path:
+def save_nearby(db: sqlite3.Connection, path: Path, target: Path | None = None) -> Path:
     """Copy the database to ``target``, or to a new file next to ``path``, and return its path."""
     if target is None:
         target, times = path.with_name(f"{path.stem}-rescued{path.suffix}"), 1

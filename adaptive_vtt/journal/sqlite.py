@@ -15,7 +15,7 @@ from ..errors import JournalError, one_line
 from ..types import JsonObject
 from .answer_json import parsed
 from .chain import Chain, Link, Row, with_proposal
-from .files import Lock, connect, connect_to_read, identity, refuse_other_names, save_beside
+from .files import Lock, connect, connect_to_read, identity, refuse_other_names, save_nearby
 from .rows import (
     FIGURES,
     JSON_FIELD,
@@ -358,7 +358,7 @@ class SQLiteJournal:
             ) from None
         self._chain, self._created = step.chain, True
         if self._rescued is not None:
-            save_beside(self._db, self.path, self._rescued)
+            save_nearby(self._db, self.path, self._rescued)
 
     def set_facts(self, **facts: Any) -> None:
         texts = {name: json.dumps(value) for name, value in facts.items()}
@@ -513,7 +513,7 @@ class SQLiteJournal:
         if self._rescued is None:
             if identity(self.path) == self._place:
                 return
-            self._rescued = save_beside(self._db, self.path)
+            self._rescued = save_nearby(self._db, self.path)
         raise JournalError(
             f"journal {str(self.path)!r} was deleted or replaced while it was being written; "
             f"all it held, {len(self.calls()) + len(self.sources())} answers, was saved as "

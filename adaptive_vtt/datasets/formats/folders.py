@@ -38,7 +38,7 @@ from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Readin
 from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
-PICTURES, BESIDE = {*scanning.NAMES["pictures"]}, {*scanning.NAMES["beside"]}
+PICTURES, NEARBY = {*scanning.NAMES["pictures"]}, {*scanning.NAMES["nearby"]}
 """Names, in lower case, of folders of images, and of folders next to them with other data."""
 
 _STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
@@ -130,7 +130,7 @@ def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
             if not (scanning.is_split(name) or name in PICTURES)
             and not all(map(_STUDY.fullmatch, others))
         ]
-        if plain and not any(name in BESIDE and PICTURES & others for name, others in levels):
+        if plain and not any(name in NEARBY and PICTURES & others for name, others in levels):
             places[folder] = plain[-1]
     return places
 
