@@ -1,4 +1,8 @@
-"""The runs of a folder, each with the newest report and intervals that could be made of it."""
+"""Follow the runs of a folder: keep the newest report and the newest intervals of each.
+
+``Watch`` reads the folder. It has a ``Latest`` for each report and for the intervals of each run,
+and both send their slow jobs to one ``Worker``, a separate process.
+"""
 
 import os
 import shutil
@@ -24,34 +28,34 @@ from ..runs import Listed, Rates, find, read_rates, read_run
 
 Done = TypeVar("Done")
 SAFE = "PYTHONSAFEPATH"
-"""The variable that does what python -P does."""
-SETTLING = 0.5
-"""Seconds in which a process whose pipe is closed ends by itself, so that it has an exit code."""
+"""The environment variable with the effect of python -P."""
+PATIENCE = 0.5
+"""Seconds that a process has to end by itself, after which it is killed."""
 PAGE = "report.html"
-AGAIN = 10.0
-"""Seconds after which a failed job is tried again, if it is still asked for."""
+RETRY_AFTER = 10.0
+"""Seconds from a failed job to the next attempt, which is made if its value is still asked for."""
 KEPT = 2
-"""Reports of a run that are kept: a page may still be loading the one before."""
+"""Number of reports of a run that are kept, as a page may still be loading the older one."""
 
 
 class Worker:
-    """A process for slow jobs, one at a time.
+    """A separate process that does slow jobs, one at a time.
 
-    It begins with the first job, and again if it was killed. It ends with its parent, even if that
-    is killed, as the other end of its pipe is closed then.
+    The process is started for the first job, and again if it was killed. It ends when its parent
+    ends, however that happens, because that closes the pipe between them.
 
-    A job is a function of a module, and its arguments and result can be pickled. ``close`` may be
-    called from another thread while a job runs.
+    A job is a function at the top of a module. Its arguments and its result are pickled. ``close``
+    may be called from another thread while a job runs.
     """
 
     def __init__(self) -> None:
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
         self._closed = False
-        self._lock = threading.Lock()  # held while a process is begun or ended
+        self._lock = threading.Lock()  # held while the process is started or ended
 
     def do(self, job: Callable[..., Done], *arguments: Any) -> Done:
-        """Return the job's result. Raise AvttError with a sentence where it fails."""
+        """Return the job's result. Raise AvttError with a sentence if it fails."""
         try:
             pipe = self._running()
             pipe.send((job, arguments))
@@ -68,12 +72,13 @@ class Worker:
         return result
 
     def close(self) -> None:
-        """End the process for good, even during a job. A second call does nothing."""
+        """End the process, even during a job, and start no other. A second call does nothing."""
         with self._lock:
             self._closed = True
             self._end(0.0)
 
     def _running(self) -> Connection:
+        """Return the pipe to the process, which is started if necessary."""
         with self._lock:
             if self._closed:
                 raise EOFError
@@ -81,7 +86,7 @@ class Worker:
                 context = get_context("spawn")  # a fork would share locks and threads of a server
                 self._pipe, theirs = context.Pipe()
                 self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-                # "python -c" would take a re.py of the working folder for Python's own
+                # without it, "python -c" imports a re.py of the working folder in place of Python's
                 before, os.environ[SAFE] = os.environ.get(SAFE), "1"
                 try:
                     self._process.start()
@@ -91,8 +96,8 @@ class Worker:
                 theirs.close()
             return self._pipe
 
-    def _end(self, patience: float = SETTLING) -> int | None:
-        """End the process, and return the exit code of one that had ended by itself."""
+    def _end(self, patience: float = PATIENCE) -> int | None:
+        """End the process, and return its exit code if it ended by itself within ``patience``."""
         process, code = self._process, None
         if process is not None:
             process.join(patience)
@@ -105,7 +110,7 @@ class Worker:
 
 def _serve(pipe: Connection) -> None:
     """Do the jobs that come through the pipe until its other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl-C the server ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # the audit that is watched comes first
     with suppress(EOFError, OSError):
@@ -116,19 +121,19 @@ def _serve(pipe: Connection) -> None:
                 result = job(*arguments)
             except AvttError as error:
                 failure = one_line(error)
-            except Exception as error:  # a damaged journal may raise anything; the next may not
+            except Exception as error:  # reading a damaged journal may raise anything
                 failure = f"{type(error).__name__}: {one_line(error)[:300]}"
             pipe.send((result, failure))
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
+    """A report that was written.
 
     Attributes:
         out: Its folder.
-        head: Head of the journal that it was made from.
-        calls: Number of calls of that journal.
+        head: Head of the journal when it was read.
+        calls: Number of calls in the journal by then.
     """
 
     out: Path
@@ -151,15 +156,19 @@ Made = TypeVar("Made", Report, Rates)
 
 
 class Latest(Generic[Made]):
-    """The newest value that a slow job has made from a growing journal.
+    """The newest value that a slow job made from a journal, which grows.
 
-    A job begins when a value is asked for and the journal has grown. The pause between two jobs is
-    as long as a job takes.
+    A job is started when a value is asked for and the journal has grown. After a job there is a
+    pause that is as long as the job was.
+
+    Args:
+        make: The job. It returns a value with the head of the journal that it read.
+        pool: The executor of jobs.
 
     Attributes:
         value: The newest value, or None.
-        failure: Why the last job failed, or ""; it is repeated after ``AGAIN`` seconds.
-        busy: Whether a job runs.
+        failure: Why the last job failed, or "". A failed job is repeated after RETRY_AFTER seconds.
+        busy: Whether a job is running.
     """
 
     def __init__(self, make: Callable[[], Made], pool: Executor) -> None:
@@ -168,34 +177,38 @@ class Latest(Generic[Made]):
         self.value: Made | None = None
         self.failure, self.busy = "", False
         self._head: str | None = None
-        self._rest_until = 0.0
+        self._pause_until = 0.0
         self._lock = threading.Lock()
 
     def ask(self, head: str) -> None:
-        """Begin a job if the journal ends at another ``head``, without waiting for it."""
+        """Start a job if ``head``, the journal's, is not that of the last job. Do not wait."""
         with self._lock:
-            if head != self._head and not self.busy and time.monotonic() >= self._rest_until:
+            if head != self._head and not self.busy and time.monotonic() >= self._pause_until:
                 self.busy = True
                 self._pool.submit(self._renew, head)
 
     def _renew(self, head: str) -> None:
-        began, least = time.monotonic(), 0.0
+        """Do the job, and note the head that it read, or "" if it failed."""
+        start, pause = time.monotonic(), 0.0
         try:
             self.value, self.failure = self._make(), ""
             head = self.value.head
         except AvttError as error:
-            self.failure, head, least = one_line(error), "", AGAIN
+            self.failure, head, pause = one_line(error), "", RETRY_AFTER
         finally:
             with self._lock:
-                now = time.monotonic()
+                end = time.monotonic()
                 self._head, self.busy = head, False
-                self._rest_until = now + max(least, now - began)
+                self._pause_until = end + max(pause, end - start)
 
 
 class Watch:
-    """A run folder or a folder of runs, ``root``, read again whenever something is asked.
+    """The runs of a folder, read again at each call.
 
-    Reports are built one at a time in a separate process, and only while somebody asks.
+    Reports are built one at a time in a separate process, and only if they are asked for.
+
+    Args:
+        root: A run folder or a folder of runs.
 
     Raises:
         InputError: There is no such folder.
@@ -212,7 +225,7 @@ class Watch:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """End running jobs, and remove all reports."""
+        """End jobs and remove all reports."""
         self._worker.close()
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
@@ -223,7 +236,7 @@ class Watch:
         return self.root in find(self.root).values()
 
     def runs(self) -> list[Listed]:
-        """Return all runs, the one that was written last first."""
+        """Return all runs, the most recently written one first."""
         listed = [read_run(folder, name) for name, folder in find(self.root).items()]
         return sorted(listed, key=lambda run: -(run.written or 0.0))
 
@@ -233,7 +246,7 @@ class Watch:
         return None if folder is None else read_run(folder, name)
 
     def report(self, run: Listed) -> Latest[Report]:
-        """Return a run's newest report, and begin another if its journal has grown."""
+        """Return a run's newest report, and start to build another if its journal has grown."""
         with self._lock:
             make = partial(self._build, run.folder)
             latest = self._reports.setdefault(run.folder, Latest(make, self._pool))
@@ -242,9 +255,9 @@ class Watch:
         return latest
 
     def rates(self, run: Listed) -> Latest[Rates]:
-        """Return a run's newest intervals, and begin a job if its journal has grown.
+        """Return a run's newest intervals, and start to compute others if its journal has grown.
 
-        A run that certifies nothing has none.
+        A run without targets has none.
         """
         with self._lock:
             make = partial(self._worker.do, read_rates, run.folder)
@@ -254,11 +267,12 @@ class Watch:
         return latest
 
     def page(self, run: Listed, report: str) -> Path | None:
-        """Return the page of one of its reports; None if there is none, or it was removed."""
-        built = {each.out.name: each.out / PAGE for each in self._built.get(run.folder, [])}
-        return built.get(report)
+        """Return the file of a run's report by its name, None if it does not exist any more."""
+        pages = {built.out.name: built.out / PAGE for built in self._built.get(run.folder, [])}
+        return pages.get(report)
 
     def _build(self, run: Path) -> Report:
+        """Build a report of a run, and remove all but its newest ones."""
         out = Path(tempfile.mkdtemp(dir=self._folder.name))
         report = self._worker.do(build_report, run, out)
         reports = [*self._built.get(run, []), report]
