@@ -83,8 +83,7 @@ def every_target(
     if DROPS in names:  # drops are rates of pairs, which no other target is
         return named_targets(space, [DROPS], where)
     dataset, concepts = space.dataset, "concepts" in space.kinds  # items of a pool have none
-    columns = dataset.metadata_columns
-    values = {column: len({*dataset.metadata_values(column).tolist()}) for column in columns}
+    values = {c: len({*dataset.metadata_values(c).tolist()}) for c in dataset.metadata_columns}
     relations = len({v.relation.name for v in space.variants})
     few = relations * len(space.concepts) * len(space.oracle.rates) <= MAX_TARGETS
     named = ["overall", *(["relations", "concepts"] if concepts else [])]
@@ -138,19 +137,19 @@ class Counting:
     def statuses(self) -> list[TargetStatus]:
         """Return the present state of all targets; the estimate without answers is 1/2."""
         self._enter()
-        (cells, judged), dataset, statuses = self._cells(), self.space.dataset, []
+        (sums, judged), dataset, statuses = self._counts(), self.space.dataset, []
         profile = dataset.profile_row(np.arange(len(dataset)))
         truths = np.asarray(dataset.profile[0][profile], np.int64)  # samples x concepts
         for target in self.targets:
-            part = cells[_key(target.rows)][:, target.variants][:, :, target.concepts]
-            sums = part[..., target.sides].sum(axis=(1, 2, 3)).tolist()
-            least, most, size, answered, excluded, unanswered = sums
-            about = judged[_key(target.variants)] & target.sides[truths] & target.concepts
+            cells = sums[_key(target.rows)][:, target.variants][:, :, target.concepts]
+            totals = cells[..., target.sides].sum(axis=(1, 2, 3)).tolist()
+            least, most, size, answered, excluded, unanswered = totals
             rows = slice(None) if target.rows is None else target.rows[profile]
-            counting, seen, lower, upper = size - excluded, answered - excluded, 0.0, 1.0
+            asked = judged[_key(target.variants)] & target.sides[truths] & target.concepts
+            counting, known, lower, upper = size - excluded, answered - excluded, 0.0, 1.0
             if counting:
                 lower, upper = least / counting, (most + size - answered) / counting
-            estimate = (least + most) / 2 / seen if seen else 0.5
+            estimate = (least + most) / 2 / known if known else 0.5
             status = TargetStatus(
                 id=target.id,
                 estimate=target.id.measured(min(max(estimate, lower), upper)),
@@ -161,41 +160,43 @@ class Counting:
                 questions=int(answered),
                 excluded=int(excluded),
                 unanswered=int(unanswered),
-                images=int(about[rows].any(axis=1).sum()),
+                images=int(asked[rows].any(axis=1).sum()),
             )
             statuses.append(status)
         return statuses
 
-    def _cells(self) -> tuple[dict[bytes, Floats], dict[bytes, Bools]]:
-        """Return tables of counts, from which the state of any target follows.
+    def _counts(self) -> tuple[dict[bytes, Floats], dict[bytes, Bools]]:
+        """Return the two tables from which the state of any target follows.
+
+        Targets with the same profile rows, or the same variants, share a table.
 
         Returns:
-            By the profile rows of a target, sums of six columns, 6 x variants x concepts x 2 sides:
-            lower and upper loss, questions, answered, excluded, unanswered. By the variants of a
-            target, whether a question was answered and counts, samples x concepts.
+            Key of profile rows -> sums over the questions of their samples, (6, variants, concepts,
+            2 truths): lower loss, upper loss, questions, answered, excluded, unanswered. Key of
+            variants -> whether a question under them was answered and counts, (samples, concepts).
         """
-        rows = {_key(target.rows): target.rows for target in self.targets}
-        variants = {_key(target.variants): target.variants for target in self.targets}
-        shape = (len(self.space.variants), len(self.space.concepts), 2)
-        cells = {key: np.zeros((6, *shape)) for key in rows}
-        judged = {key: np.zeros((len(self.space.dataset), shape[1]), bool) for key in variants}
+        space, dataset = self.space, self.space.dataset
+        row_masks = {_key(target.rows): target.rows for target in self.targets}
+        variant_masks = {_key(target.variants): target.variants for target in self.targets}
+        shape = (len(space.variants), len(space.concepts), 2)
+        sums = {key: np.zeros((6, *shape)) for key in row_masks}
+        judged = {key: np.zeros((len(dataset), shape[1]), bool) for key in variant_masks}
         for start in range(0, len(self._questions), AT_ONCE):
             block = slice(start, start + AT_ONCE)
-            sample, variant, concept = self.space.parts(self._questions[block])
-            flags = self._flags[:, block]
-            columns = [*self._losses[:, block], np.ones(len(sample)), *flags]
-            truth = self.space.dataset.truth(sample, concept).astype(np.int64)
+            sample, variant, concept = space.parts(self._questions[block])
+            truth = dataset.truth(sample, concept).astype(np.int64)
             cell = np.ravel_multi_index((variant, concept, truth), shape)
-            profile = self.space.dataset.profile_row(sample)
-            for key, chosen in rows.items():
-                inside = slice(None) if chosen is None else chosen[profile]
-                for sums, column in zip(cells[key], columns, strict=True):
-                    sums += np.bincount(cell[inside], column[inside], sums.size).reshape(shape)
-            counts = flags[0] & ~flags[1]  # answered and not excluded
-            for key, chosen in variants.items():
-                inside = counts & chosen[variant]
+            columns = [*self._losses[:, block], np.ones(len(sample)), *self._flags[:, block]]
+            profile = dataset.profile_row(sample)
+            for key, mask in row_masks.items():
+                inside = slice(None) if mask is None else mask[profile]
+                for total, column in zip(sums[key], columns, strict=True):
+                    total += np.bincount(cell[inside], column[inside], total.size).reshape(shape)
+            answered, excluded, _ = self._flags[:, block]
+            for key, mask in variant_masks.items():
+                inside = answered & ~excluded & mask[variant]
                 judged[key][sample[inside], concept[inside]] = True
-        return cells, judged
+        return sums, judged
 
 
 def _key(mask: Bools | None) -> bytes:
@@ -314,34 +315,35 @@ class AsAnswered(DrawOrder):
 
 
 def judged_at_once(judge: Judge, answers: Answers) -> dict[int, tuple[AnswerRow, ...]]:
-    """Return the rows of ``judge.judged`` for many calls, computed by NumPy at once.
+    """Return the rows that ``judge.judged`` gives for each call, computed by NumPy for all calls.
 
-    The result is {} unless all answers are numbers, the oracle is `Correctness` or `TopClass`, and
-    no relation changes a truth.
+    The result is {} unless no relation changes a truth, all answers are numbers, and the oracle is
+    `Correctness` or `TopClass`.
     """
-    space, oracle, given = judge.space, judge.space.oracle.original, [*answers.values()]
+    space, oracle = judge.space, judge.space.oracle.original
     relations = {type(variant.relation) for variant in space.variants}
-    if any(kind.expect is not RelationDefaults.expect for kind in relations):
+    if any(relation.expect is not RelationDefaults.expect for relation in relations):
         return {}
-    values = [answer.values for answer in given if isinstance(answer, Answer)]
-    if len(values) < len(given) or {*map(type, chain.from_iterable(values))} != {float}:
+    values = [answer.values for answer in answers.values() if isinstance(answer, Answer)]
+    if len(values) < len(answers) or {*map(type, chain.from_iterable(values))} != {float}:
         return {}
-    numbers = np.array(values)[:, [0] if judge.answers == "one" else list(space.asked_by)]
+    # P(yes), as all arrays below: a row per call, a column per question that it asks
+    p_yes = np.array(values)[:, [0] if judge.answers == "one" else list(space.asked_by)]
     if type(oracle) is Correctness:
-        yes = numbers >= oracle.threshold
+        yes = p_yes >= oracle.threshold
     elif type(oracle) is TopClass:
-        yes = np.arange(numbers.shape[1]) == numbers.argmax(axis=1)[:, None]
+        yes = np.arange(p_yes.shape[1]) == p_yes.argmax(axis=1)[:, None]
     else:
         return {}
     questions = np.stack([judge.all_questions_of(call) for call in answers])
-    truth, judged = space.truth(questions), space.eligible(questions)
-    loss, coordinate = (yes != (truth == 1)).astype(float), (numbers + truth) / 2
-    columns = [questions, judged, truth, numbers, loss, coordinate]
+    truth, eligible = space.truth(questions), space.eligible(questions)
+    loss, coordinate = (yes != (truth == 1)).astype(float), (p_yes + truth) / 2
+    columns = [questions, eligible, truth, p_yes, loss, coordinate]
     rows: dict[int, list[AnswerRow]] = {call: [] for call in answers}
     for call, *cells in zip(answers, *(column.tolist() for column in columns), strict=True):
-        for question, counts, true, number, lost, at in zip(*cells, strict=True):
-            known = (true, number, None, lost, at) if counts else (None, number, None, None, None)
-            rows[call].append(AnswerRow(question, call, *known))
+        for question, counts, true, p, lost, at in zip(*cells, strict=True):
+            verdict = (true, p, None, lost, at) if counts else (None, p, None, None, None)
+            rows[call].append(AnswerRow(question, call, *verdict))
     return {call: tuple(each) for call, each in rows.items()}
 
 

@@ -230,21 +230,15 @@ class _Rejudged:
         return rows
 
     def judge_calls(self) -> list[CallRow]:
-        """Return the calls with their answers judged again.
+        """Return the calls with their answers, read again if requested, and their new losses.
 
         Raises:
             InputError: The journal lacks something that the oracle needs.
         """
-        judge, rows, oracle = self.judge, [], self.space.oracle
-        verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None for any) and hash
-        for step in (step for step in self.judging if not step.received):
-            value = from_json(step.answers[0], "journal: judging")
-            verdicts[step.question, step.asked] = value
-            if isinstance(value, str):
-                verdicts[None, step.asked] = value
+        judge, verdicts, rows = self.judge, self._verdicts(), []
         for call in self.calls:
             source = judge.sources.source_of(int(judge.all_questions_of(call.call)[0]))
-            if oracle.needs_source and judge.sources.missing(source):
+            if self.space.oracle.needs_source and judge.sources.missing(source):
                 raise self._refusal(
                     f"{self.oracle_name} compares with answers about source images, and one that "
                     f"it needs for call {call.call} was not asked"
@@ -273,6 +267,19 @@ class _Rejudged:
             judge.forget(call.call)
             rows.append(row)
         return rows
+
+    def _verdicts(self) -> dict[tuple[int | None, str], Value]:
+        """Return the judge model's verdicts by question and by the hash of what it was asked.
+
+        A verdict in words holds for any question (None), as it depends on that text alone.
+        """
+        verdicts: dict[tuple[int | None, str], Value] = {}
+        for step in (step for step in self.judging if not step.received):
+            verdict = from_json(step.answers[0], "journal: judging")
+            verdicts[step.question, step.asked] = verdict
+            if isinstance(verdict, str):
+                verdicts[None, step.asked] = verdict
+        return verdicts
 
     def _check_kinds(self, values: tuple[Value, ...]) -> None:
         """Raise InputError for masks, or scores of masks, that the oracle cannot judge."""

@@ -201,30 +201,31 @@ class Versus:
             self._opened = self._opened.pop_all()
 
     def _check(self, a: Any, recorded_a: Any, journal_a: Any, use: str) -> None:
-        """Raise InputError for options that are out of range or do not fit."""
+        """Raise InputError for options that are out of range or contradict each other."""
         certify, margin, claim = self._certify, self._compare.margin, self._compare.at_least
         if not 0 <= margin < 1:
             raise unexpected("margin", "a number from 0 to below 1", margin)
         if claim is not None and not -1 < claim < 1:
             raise unexpected("at_least", "a difference of rates between -1 and 1", claim)
-        goals, everything = (certify.half_width, certify.at_most), self.sampling.everything
-        one_model, needs = a is not None, "model a or its recorded answers (recorded_a)"
         _refuse(margin and claim is not None, "margin or at_least", f"both ({margin:g}, {claim})")
-        _refuse(goals != (None, None), "a margin", "half_width or at_most, which are about a model")
-        _refuse(one_model and recorded_a is not None, needs, "both")
-        _refuse(not one_model and recorded_a is None, needs, "neither")
-        _refuse(everything, "a strategy that draws", f"{EVERYTHING!r}; give a budget for all calls")
+        goals = certify.half_width is not None or certify.at_most is not None
+        _refuse(goals, "a margin", "half_width or at_most, which are about a model")
+        models = "model a or its recorded answers (recorded_a)"
+        _refuse(a is not None and recorded_a is not None, models, "both")
+        _refuse(a is None and recorded_a is None, models, "neither")
+        everything = f"{EVERYTHING!r}; give a budget for all calls"
+        _refuse(self.sampling.everything, "a strategy that draws", everything)
         _refuse(self.space.oracle.whole_source, "a space without target 'drops'", "one of drops")
         certify.check_targets(self.space)
         check_known("use", use, get_args(Use), "journal_a")
-        prior, endless = certify.prior_journal is not None, not self.limits.rules(None)
         _refuse(certify.cohort is not None, "an audit of one model with a cohort", "a comparison")
-        _refuse(prior and one_model, "journal_a", "prior_journal, which is about one model")
+        prior = a is not None and certify.prior_journal is not None
+        _refuse(prior, "journal_a", "prior_journal, which is about one model")
         _refuse(journal_a is None and use != "condition", f"journal_a where use = {use!r}", "none")
-        _refuse(bool(journal_a) and not one_model, "recorded_a or journal_a", "both")
-        limit = "a margin above 0, at_least or a limit (budget, max_cost or stop)"
-        costly = "none; models that are alike would be asked every question"
-        _refuse(endless and not margin and claim is None, limit, costly)
+        _refuse(a is None and bool(journal_a), "recorded_a or journal_a", "both")
+        endless = not (margin or claim is not None or self.limits.rules(None))
+        end = "a margin above 0, at_least or a limit (budget, max_cost or stop)"
+        _refuse(endless, end, "none; models that are alike would be asked every question")
 
     # -- both models are asked -----------------------------------------------------------
 
@@ -362,9 +363,10 @@ def verdict_of(result: Result, source: Journal | Run) -> Verdict:
     return Verdict(rows.astype({"disagreement": float}), *calls, result, names_of(run.facts))
 
 
-def _refuse(refused: object, expected: str, given: str) -> None:
+def _refuse(refused: object, expected: str, got: str) -> None:
+    """Raise InputError with this sentence if ``refused`` is true."""
     if refused:
-        raise unexpected("versus", expected, given)
+        raise unexpected("versus", expected, got)
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:

@@ -86,8 +86,7 @@ class Evidence:
     @property
     def rate(self) -> float:
         """The weighted mean loss; 0 if nothing is judged."""
-        weights = self.weight
-        return float(np.average(self.loss, weights=weights)) if weights.any() else 0.0
+        return float(np.average(self.loss, weights=self.weight)) if self.weight.any() else 0.0
 
     def only(self, kept: Bools | Indices) -> Self:
         """Return some of the questions, by a mask, (n,), or by positions."""
@@ -202,8 +201,7 @@ def find(
         if best is None:
             break
         # relative to the mean of all questions, not only of those that are left
-        least = best.least_lift * best.base / base
-        result.append(replace(best, base=base, least_lift=least))
+        result.append(replace(best, base=base, least_lift=best.least_lift * best.base / base))
         evidence = evidence.without(space, best.target)
     return result
 
@@ -211,40 +209,49 @@ def find(
 def _best(
     space: QuestionSpace, evidence: Evidence, atoms: Sequence[Atom], known: Sequence[Target]
 ) -> Slice | None:
-    """Return the best new slice, None if there is none."""
-    order = np.argsort(evidence.sample, kind="stable")  # answers about one image are adjacent
-    evidence = evidence.only(order)
+    """Return the new slice with the largest lower bound of lift, None if no bound is above 1."""
+    # answers about one image become adjacent
+    evidence = evidence.only(np.argsort(evidence.sample, kind="stable"))
     base = evidence.rate
     if base <= 0 or not atoms:
         return None
     columns = evidence.inside(space, [atom.target for atom in atoms])
-    sizes = list(_conjunctions(evidence, atoms, columns, base))
-    if not sizes:
+    by_size = [*_conjunctions(evidence, atoms, columns, base)]
+    if not by_size:
         return None
-    names = [name for part, _, _ in sizes for name in part]
-    rows = np.concatenate([inside for _, inside, _ in sizes])
-    scores = pd.concat([table for _, _, table in sizes], ignore_index=True)
-    least = _least_lift(scores, base)
-    least[(scores["rate"] < MIN_LIFT * base) | (rows.mean(axis=1) > LARGEST)] = 0
-    others = evidence.inside(space, known)
-    for place in np.argsort(-least, kind="stable"):
-        if least[place] <= 1:
+    conjunctions = [conjunction for part, _, _ in by_size for conjunction in part]
+    inside = np.concatenate([rows for _, rows, _ in by_size])
+    scores = pd.concat([table for _, _, table in by_size], ignore_index=True)
+    least_lift = _least_lift(scores, base)
+    least_lift[(scores["rate"] < MIN_LIFT * base) | (inside.mean(axis=1) > LARGEST)] = 0
+    targets = evidence.inside(space, known)
+    for place in np.argsort(-least_lift, kind="stable"):
+        if least_lift[place] <= 1:
             return None
-        shared, either = (rows[place] & others).sum(axis=1), (rows[place] | others).sum(axis=1)
-        if not (shared >= SAME * either).any():
-            chosen, row = tuple(atoms[k] for k in names[place]), scores.loc[place]
-            figures = (int(row["images"]), float(row["rate"]), base, float(least[place]))
-            return Slice(chosen, joined(chosen), *figures, tried=len(names))
+        row, score = inside[place], scores.loc[place]
+        known_already = (row & targets).sum(axis=1) >= SAME * (row | targets).sum(axis=1)
+        if not known_already.any():
+            chosen = tuple(atoms[k] for k in conjunctions[place])
+            figures = (int(score["images"]), float(score["rate"]), base, float(least_lift[place]))
+            return Slice(chosen, joined(chosen), *figures, tried=len(conjunctions))
     return None
 
 
 def _conjunctions(
     evidence: Evidence, atoms: Sequence[Atom], columns: Bools, base: float
 ) -> Iterator[tuple[list[Conjunction], Bools, pd.DataFrame]]:
-    """Yield the conjunctions of 1, 2 ... ATOMS atoms with enough images, by size.
+    """Yield the conjunctions of 1, 2 ... ATOMS atoms with enough images, one size at a time.
 
-    If several conjunctions have the same questions, only the one with the fewest atoms is used.
-    Each item has c conjunctions, their questions, a mask c x n, and their scores.
+    Of several conjunctions with the same questions, only the one with the fewest atoms is used.
+
+    Args:
+        evidence: n questions, in order of their images.
+        atoms: The atoms.
+        columns: The questions of each atom, atoms x n.
+        base: Mean loss of all questions.
+
+    Yields:
+        The c conjunctions of a size, their questions, a mask c x n, and their scores.
     """
     fields = np.unique([atom.field for atom in atoms], return_inverse=True)[1]
     names: list[Conjunction] = [()]

@@ -205,10 +205,10 @@ class Chat(Paid, ABC):
     def _refuses(  # noqa: PLR0911 - a step each
         self, mode: str, without: Sequence[str], trouble: Trouble
     ) -> bool:
-        """Return whether to repeat a refused request in another mode, or without further options.
+        """Return whether to repeat a refused request, and change the mode or the options for it.
 
-        Options that the refusal names are left out first. If it names none, it may concern the
-        mode, so the next mode is tried. If all modes are refused, all options are left out.
+        These are tried in turn: leaving out the options that the refusal names, the next mode,
+        and leaving out all options.
 
         Args:
             mode: The mode of the request.
@@ -223,16 +223,18 @@ class Chat(Paid, ABC):
         if trouble.then == "stop" and trouble.kind not in _MAYBE:
             return False
         if len(modes.without) > len(without):
-            return True  # meanwhile another call found the option that is refused
+            return True  # meanwhile, another call left out more options
+        # a server that has answered a request accepts the options that it had
         png = [IMAGE] if self._wanted_encoding.format == "png" else []
         options = [] if self._answered else [*self._options, *png]
+        # of two names for the limit on the reply's length, at most one is left out
         fixed = {*without, *self._kept, *(LIMITS if {*LIMITS} & {*without} else ())}
         options = [name for name in options if name not in fixed]
         named = [name for name in options if is_named(name, trouble.detail)]
-        about_mode = mode != WORDS and is_named(kind(mode), trouble.detail)
-        if trouble.kind == "http 500" and not (named or about_mode):
+        names_mode = mode != WORDS and is_named(kind(mode), trouble.detail)
+        if trouble.kind == "http 500" and not (named or names_mode):
             return False
-        if named and not about_mode:
+        if named and not names_mode:
             modes.leave_out(named)
             return True
         if mode != WORDS and modes.fall_back(mode, "refused"):
@@ -242,7 +244,7 @@ class Chat(Paid, ABC):
             modes.leave_out(options)
             return True
         if not (self._answered or modes.settled):
-            modes.without = ()  # leaving options out did not help: none of them is refused
+            modes.without = ()  # the server refuses the request without options, too
             modes.restart()
         return False
 

@@ -1,9 +1,9 @@
 """Prices of calls, and the token counts in replies of many servers.
 
 A call has two sides: tokens sent (input) and tokens answered (output). The counts in one reply may
-contradict each other: some servers count reasoning outside ``completion_tokens``, only in
-``reasoning_tokens`` or ``total_tokens``, and bill it. A reply is read as the largest usage that its
-counts can mean together:
+contradict each other. For example, some servers bill reasoning but leave it out of
+``completion_tokens``, and count it only in ``reasoning_tokens`` or ``total_tokens``. A reply is
+read as the largest usage that its counts can mean together:
 
 - Of several counts of one side, the largest is taken.
 - A part, such as reasoning, that is larger than its side is added to it.
@@ -196,22 +196,25 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
     Args:
         usage: The object with the counts, or a list of several.
         apart: Names of counts of tokens sent that the other counts do not include.
-        hints: Further objects that may count more tokens, but whose counts are not relied on.
+        hints: Further objects. Their counts can raise the result, but a side that only they count
+            remains unsure.
     """
-    sides: dict[Side, list[int]] = {"input": [], "output": []}
-    separate: dict[str, list[int]] = {}
-    parts: dict[tuple[Side, str], int] = {}
+    sides: dict[Side, list[int]] = {"input": [], "output": []}  # counts of a whole side
+    separate: dict[str, list[int]] = {}  # counts named in ``apart``
+    parts: dict[tuple[Side, str], int] = {}  # the largest count of each part of a side
     unsure: set[Side] = set()
     total = 0
+    # a side is sure if ``usage`` counts it, and in whole numbers alone
     for name, _, value in _items(usage):
-        if value is None or not (name in apart or name in _SIDES):
-            continue
-        count = count_in(value)
-        counts = separate.setdefault(name, []) if name in apart else sides[_SIDES[name]]
-        counts.append(count or 0)
-        if count is None or count != number_in(value):
-            unsure.add("input" if name in apart else _SIDES[name])
+        if value is not None and (name in apart or name in _SIDES):
+            side: Side = "input" if name in apart else _SIDES[name]
+            counts = separate.setdefault(name, []) if name in apart else sides[side]
+            count = count_in(value)
+            counts.append(count or 0)
+            if count is None or count != number_in(value):
+                unsure.add(side)
     unsure |= {side for side, counts in sides.items() if not counts}
+    # every count may raise the number of tokens
     for name, within, value in (*_items(usage), *_items(hints)):
         count = count_in(value)
         if count is None or name in apart or not name.endswith("_tokens"):
@@ -221,20 +224,20 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
         elif _TOTAL.fullmatch(name):
             total = max(total, count)
         elif not _NO_USAGE.search(name):
-            side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
+            side = "input" if _INPUT.search(f"{within} {name}") else "output"
             parts[side, name] = max(parts.get((side, name), 0), count)
     tokens = {side: max(counts, default=0) for side, counts in sides.items()}
     tokens["input"] += sum(map(max, separate.values()))
-    # a list, as each part is compared with its side before any part is added
-    for side, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
-        tokens[side] += count
+    # in a list, so that all parts are compared with their sides before any is added
+    for larger, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
+        tokens[larger] += count
     return Counts(tokens["input"], tokens["output"], total, frozenset(unsure))
 
 
 def _items(counts: object, within: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, str, Any]]:
-    """Yield the name, the names of the objects around it, and the value of each field.
+    """Yield each field as its name, the names of the objects around it, and its value.
 
-    Names are in snake case, and without an ending "_count".
+    Names are in snake case, and "tokens" replaces an ending such as "token_count".
     """
     if depth == 0:
         return
