@@ -1,7 +1,8 @@
 """Recompute every interval and decision from a journal's rows, without the engine's code.
 
-``certifier`` and ``sequences`` define the game. This module plays it again one target and one draw
-at a time, without Gaussian processes, candidates or vectors over targets.
+An interval is the result of a betting game, which ``certifier`` and ``sequences`` define. ``_Game``
+plays it again for one target, draw by draw, from the journaled bets and losses. ``decided`` and
+``versus_decision`` then repeat the decisions. ``verify_draws`` checks the draws themselves.
 """
 
 import math
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
 
 
 EVEN = 0.5
-"""Share of alpha for bets on larger rates, unless the certificate holds another."""
+"""Share of alpha for bets on larger rates, if the certificate states no other."""
 BETWEEN = 3.5
-"""Width in grid cells up to which an interval counts as never emptied; see ``sequences``."""
+"""Width in grid cells up to which an interval that loses all means is kept; see ``sequences``."""
 MIN_AIM = 0.02
 """Least distance from a limit that bets aim at."""
 MIN_SHARE = 0.02
-"""Least share of counting questions that estimates divide by."""
+"""Least share of counting questions by which estimates are divided."""
 MIN = 1e-9
 """Least variance, and largest sum of shares above 1."""
 ROUNDING = 1e-9
-"""Share of its cap by which a bet may exceed it through rounding. Also the distance from 0, or from
-the margin, at which a difference of two models counts as rounding."""
+"""Share of its cap by which a bet may exceed it through rounding. Also the largest distance from 0,
+or from the margin, at which a difference of two models is attributed to rounding."""
 NOTHING = 1e-300
-"""Least room to divide a cap by. With less room a bet cannot lose anything."""
+"""Least room by which a cap is divided. With less room a bet cannot lose anything."""
 AGREE = 1e-7
 """Largest difference between two sums that were taken in another order."""
 Losses = tuple[float, float, int]
@@ -49,18 +50,18 @@ Losses = tuple[float, float, int]
 def verify(journal: Journal) -> list[TargetStatus]:
     """Check every row of a journal and recompute the status of every target.
 
-    It finds damage and careless edits. Someone who rewrites the whole chain is caught only by
-    comparing ``journal.head`` with a copy kept elsewhere.
+    This detects damage and careless edits. Only a copy of ``journal.head`` kept elsewhere can
+    detect that someone has rewritten the whole chain.
 
     Args:
         journal: The journal of an audit, ended or not.
 
     Returns:
-        One status per target in the order of the certificate; [] where nothing is certified, or
-        where a counted audit's truths are not in the journal.
+        One status per target in the order of the certificate. The list is empty if nothing is
+        certified, or if the journal of a counted audit lacks its truths.
 
     Raises:
-        JournalError: The file is damaged. Or a row is missing, added or altered. Or a draw does
+        JournalError: The file is damaged, or a row is missing, added or altered. Or a draw does
             not follow from the key and its proposal (see ``verify_draws``). Or a target counts a
             question twice, or an interval does not follow from the rows. The message names the
             first fault.
@@ -68,15 +69,15 @@ def verify(journal: Journal) -> list[TargetStatus]:
     journal.check_storage()
     draws, calls = journal.draws(proposals=False), journal.calls()
     check_chain(journal, draws, calls)
-    _check_draws(draws, calls)
+    _check_complete(draws, calls)
     facts = read_facts(journal.facts())
     certificate = facts.certificate
-    losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
-    with_proposals = (with_proposal(journal, draw) for draw in draws)
+    losses = {question: loss[:2] for question, loss in _losses(calls, certificate).items()}
     if certificate is not None and certificate.counted:
         check_order(facts, draws)
     else:
-        check_draws(facts, with_proposals, {c.call for c in calls}, losses)
+        with_proposals = (with_proposal(journal, draw) for draw in draws)
+        check_draws(facts, with_proposals, {call.call for call in calls}, losses)
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_fixed(journal)
@@ -91,7 +92,7 @@ def verify(journal: Journal) -> list[TargetStatus]:
         return statuses
     statuses = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
-        _compare(statuses, facts.intervals, certificate)
+        _check_intervals(statuses, facts.intervals, certificate)
     if facts.rejudged is None:  # a rejudged journal is written at once, draws before calls
         check_known(journal.links(), draws)
     return statuses
@@ -100,10 +101,10 @@ def verify(journal: Journal) -> list[TargetStatus]:
 def recompute(
     certificate: "CertificateFacts | None", draws: list[DrawRow], calls: list[CallRow]
 ) -> list[TargetStatus]:
-    """Recompute every target's status from the fact "certificate" and a journal's rows.
+    """Recompute every target's status from a journal's certificate and rows.
 
     Args:
-        certificate: The fact, or None where the audit certifies nothing.
+        certificate: The fact "certificate", None if the audit certifies nothing.
         draws: All draws in order.
         calls: All answered calls.
 
@@ -118,15 +119,16 @@ def recompute(
     levels = _levels(certificate)
     _check_aims(certificate, len(draws))
     losses = _losses(calls, certificate)
-    asked = {c.call: [row.question for row in c.answers] for c in calls}
-    # the engine learns in the order of draws, so nothing after an open call counts yet
-    answered = [*takewhile(lambda draw: draw.call in asked, draws)]
-    games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
+    questions = {call.call: [row.question for row in call.answers] for call in calls}
+    # the engine learns in the order of draws, so no draw after an open call counts yet
+    answered = [*takewhile(lambda draw: draw.call in questions, draws)]
+    games = [_Game(certificate, k, level) for k, level in enumerate(levels)]
     for game in games:
-        game.replay(answered, losses, asked)
+        game.replay(answered, losses, questions)
     sides: list[str | None] = [None] * len(games)
     if games[0].limit is not None:
         shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
+        # an audit with both goals pays for a decision and an interval with the same alpha
         both = certificate.decides and certificate.half_width is not None
         thetas = [game.theta for game in games] if both else None
         sides = [*decided([game.evidence for game in games], levels, limits, shared, thetas)]
@@ -136,7 +138,7 @@ def recompute(
 def _status(
     certificate: "CertificateFacts", k: int, game: "_Game", side: str | None
 ) -> TargetStatus:
-    """Return the status of target ``k`` after its game; ``side``: the decided side of its limit."""
+    """Return the status of target ``k`` from its game and the decided ``side`` of its limit."""
     (lower, upper), measured = game.last, certificate.ids[k].measured
     invalidated = game.emptied or game.disagreeing()
     decision = None
@@ -165,7 +167,7 @@ def _status(
 
 
 def _levels(certificate: "CertificateFacts") -> list[float]:
-    """Return every target's alpha. Raise JournalError where these sum to more than all of it."""
+    """Return every target's alpha. Raise JournalError if their sum is above the audit's alpha."""
     alpha, count = 1 - certificate.confidence, len(certificate.sizes)
     if certificate.theta and len(certificate.theta) != certificate.registered:
         raise JournalError(
@@ -174,7 +176,7 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
     if certificate.guarantee == "each":
         return [alpha] * count
     discovered, aside = len(certificate.slices), certificate.set_aside
-    count -= discovered
+    count -= discovered  # slices share what was set aside, the j-th one 6 / (pi j)^2 of it
     weights = certificate.weights or (1 / count,) * count
     if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + MIN:
         raise JournalError(
@@ -185,7 +187,7 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
 
 
 def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
-    """Raise JournalError unless each change of the aim was made later than the one before it."""
+    """Raise JournalError unless the aims begin at draw 0, follow in order and end at the last."""
     aims = certificate.aims or ((0, certificate.aim),)
     since = [first for first, _ in aims]
     if (
@@ -202,7 +204,7 @@ def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
 
 
 def _losses(calls: list[CallRow], certificate: "CertificateFacts | None") -> dict[int, Losses]:
-    """Return the losses of every answered question."""
+    """Return the losses of every answered question. Raise JournalError unless they are in 0..1."""
     both = certificate is not None and certificate.both
     ratio = certificate is not None and certificate.bets.ratio
     losses: dict[int, Losses] = {}
@@ -224,9 +226,15 @@ def _losses(calls: list[CallRow], certificate: "CertificateFacts | None") -> dic
 
 
 class _Game:
-    """One target's game: two bettors against the means ``m`` that are still possible.
+    """The game of one target: two bettors play against each mean loss that is still possible.
 
-    ``rising`` and ``falling`` are log K+ and log K- against each of them.
+    ``m`` is a grid of these means. ``rising`` is log K+ against each of them, the wealth of the
+    bettor that the mean is larger, and ``falling`` is log K-, of the bettor that it is smaller.
+
+    Args:
+        certificate: The audit's certificate.
+        k: The target's place in it.
+        alpha: The target's share of alpha.
     """
 
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
@@ -234,14 +242,14 @@ class _Game:
         self.size, self.alpha = certificate.sizes[k], alpha
         self.since, first = certificate.since[k], certificate.registered
         self.theta = certificate.theta[k] if k < len(certificate.theta) else EVEN
-        self.before = set(certificate.slices[k - first].seen) if k >= first else set()
+        self.seen_before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
         claim = versus_limit(certificate.versus, k)
         self.limit = certificate.at_most if certificate.decides else claim
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.versus, self.place, self.name = certificate.versus, k, certificate.targets[k]
         self.at_limit = np.zeros(2)  # log K+ and log K- against the limit
-        self.best = np.zeros(2)  # the largest of each so far
+        self.best = np.zeros(2)  # the largest values of ``at_limit`` so far
         self.evidence: list[tuple[float, float, float, float]] = []
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
@@ -252,22 +260,29 @@ class _Game:
         self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
         self.least = self.most = 0.0  # sums of the losses seen, unanswered ones as 0 and as 1
         self.out = self.seen = 0  # questions seen that do not count, and all seen
-        self.lower, self.upper = 0.0, 1.0  # what the bets leave
-        self.last = 0.0, 1.0  # the last interval that was not empty
+        self.lower, self.upper = 0.0, 1.0  # the interval that the bets leave
+        self.last = 0.0, 1.0  # the last interval that was not empty, by bets and questions seen
         self.emptied = False
-        self.strayed, self.plays = self.first, 0  # squared errors over expected variance; draws
+        # sum of squared errors over expected variances; number of draws
+        self.strayed, self.plays = self.first, 0
         self.precision = self.weighted = self.prior = 0.0  # of the centre
         self.weight = self.total = self.counted = 0.0  # of the estimate and the counting share
 
     def replay(
-        self, draws: list[DrawRow], losses: Mapping[int, Losses], asked: dict[int, list[int]]
+        self, draws: list[DrawRow], losses: Mapping[int, Losses], questions: dict[int, list[int]]
     ) -> None:
-        """Play answered draws in order; ``asked``: the questions of each call."""
+        """Play answered draws in order.
+
+        Args:
+            draws: The draws.
+            losses: Losses by question.
+            questions: The questions of each call.
+        """
         answered: set[int] = set()
         for draw in draws:
             row = draw.moves[self.place] if draw.draw >= self.since else None
-            before = [q for q in asked[draw.call] if q in self.before]
-            members = before if row is None else row.members
+            earlier = [q for q in questions[draw.call] if q in self.seen_before]
+            members = earlier if row is None else row.members
             if answered.intersection(members):
                 raise JournalError(
                     f"verify: draw {draw.draw} counts a question of {self.name!r} twice"
@@ -277,7 +292,7 @@ class _Game:
             self.play(row, least, most, int(out))
             self.seen = len(answered)
             low, high = self.interval()
-            if low <= high + MIN:  # a target whose interval empties keeps the last one before that
+            if low <= high + MIN:  # an interval that becomes empty is replaced by the one before
                 self.last = low, high
             else:
                 self.emptied = True
@@ -285,12 +300,14 @@ class _Game:
             self.evidence.append((up, down, *self.possible()))
 
     def centre(self) -> float:
+        """Return the mean loss that the bets expect, from earlier pseudo-outcomes and a prior."""
         if self.precision + self.prior == 0:
             return 0.5
         mean = (self.weighted + 0.5 * self.prior) / (self.precision + self.prior)
         return min(max(mean, 0.02), 0.98)
 
     def estimate(self) -> float:
+        """Return the weighted mean of the pseudo-outcomes, per question that counts."""
         return self.total / self.weight / self.share() if self.weight else 0.5
 
     def share(self) -> float:
@@ -301,12 +318,12 @@ class _Game:
         """Play one draw.
 
         Args:
-            row: What the past fixed; None for a draw before the target was discovered, on which
-                nothing was bet.
+            row: The figures that were fixed before the draw. None for a draw before the target was
+                discovered, on which there was no bet.
             least: Sum of its losses, unanswered ones as 0.
             most: Sum of its losses, unanswered ones as 1.
-            out: How many of its questions do not count. The loss of each is taken to be the mean
-                that is bet against.
+            out: Number of its questions that do not count. Against a mean, each has that mean as
+                its loss.
         """
         if row is None:
             self.plays += 1
@@ -317,6 +334,7 @@ class _Game:
         self.out += out
 
     def _bet_on(self, row: MoveRow, least: float, most: float, out: int) -> None:
+        """Settle the bets on one draw; see ``play``."""
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, centre = self.size, self.centre()
         foreseen = max(move["foreseen"] / size**2, MIN)
@@ -333,23 +351,35 @@ class _Game:
                 self.at_limit += np.concatenate(self._gains(limit, move, low, high, out_now))
                 self.best = np.maximum(self.best, self.at_limit)
         without = (self.out + move["scale"] * out) / size
-        self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
+        self._learn(row.active, (low + high) / 2 + centre * without, without, foreseen)
         if row.active:
-            self._cut()
+            self._narrow()
 
     def _gains(
         self, m: Any, move: dict[str, float], low: float, high: float, out_now: float
     ) -> tuple[Any, Any]:
-        """Return what the draw adds to log K+ and log K- against means ``m``."""
+        """Return the gains of a draw in log K+ and log K- against each of means ``m``.
+
+        A bet gains the log of 1 plus itself times (pseudo-outcome - mean). It is capped so that it
+        loses less than everything at the worst pseudo-outcome.
+
+        Args:
+            m: The means.
+            move: The figures that were fixed before the draw, by name.
+            low: The pseudo-outcome of the least losses.
+            high: The pseudo-outcome of the largest losses.
+            out_now: Weight of the draw's questions that do not count.
+        """
         size, away = self.size, m - self.centre()
         most_down, most_up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         counting = m * (1 - self.out / size)
         moved = away * (move["tilt"] / size)
         from_mean = m * out_now - counting
         bet = self._bet(m, move["foreseen"] / size**2)
+        # the distances from the mean to the least and the largest possible pseudo-outcome
         above = counting - (self.least + move["lo"]) / size
         below = (self.most + move["hi"]) / size - counting
-        # moved predictions take more room, so they are not moved where that would cap the bet
+        # moved predictions need more room, so they are not moved where that would cap the bet
         more_above = np.where(away > 0, away * most_down, -away * most_up)
         more_below = np.where(away > 0, away * most_up, -away * most_down)
         cap = self.cap * (1 + ROUNDING)
@@ -375,11 +405,14 @@ class _Game:
         variance = max(foreseen * self.strayed / (self.first + self.plays - self.since), MIN)
         return self.eagerness * aim * self.share() / (variance * skew)
 
-    def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
-        """Update centre, estimate and spread by the pseudo-outcome of a draw.
+    def _learn(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
+        """Update centre, estimate and spread from a draw.
 
-        ``outcome`` takes the losses of questions that do not count, of weight ``out``, to be the
-        centre.
+        Args:
+            active: Whether the draw moves the target.
+            outcome: Its pseudo-outcome, with the centre as the loss of questions that do not count.
+            out: Weight of these questions.
+            foreseen: Variance that was expected of the pseudo-outcome.
         """
         centre = self.centre()
         if self.plays == self.since:
@@ -394,8 +427,8 @@ class _Game:
             self.weighted += outcome / foreseen
         self.plays += 1
 
-    def _cut(self) -> None:
-        """Narrow the interval to the means that the bets leave, and drop those outside for good."""
+    def _narrow(self) -> None:
+        """Narrow the interval to the means that the bets leave, and drop all others for good."""
         places = range(len(self.m))
         first, last = self._first_left(places), self._first_left(reversed(places))
         if first is None or last is None:
@@ -421,15 +454,15 @@ class _Game:
         return None
 
     def interval(self) -> tuple[float, float]:
-        """Return the interval that the bets and the questions seen leave."""
+        """Return the means that both the bets and the losses seen leave."""
         least, most = self.possible()
         return max(self.lower, least), min(self.upper, most)
 
     def disagreeing(self) -> bool:
         """Return whether the draws contradict the interval that the bets leave.
 
-        They do where their mean lies outside by a standard error, or where both their mean and
-        the bets' centre lie outside.
+        They do if their mean is outside by at least a standard error, or if both their mean and the
+        bets' centre are outside.
         """
         if not self.weight:
             return False
@@ -440,19 +473,21 @@ class _Game:
         return both or self._outside(mean, max(error, MIN))
 
     def _outside(self, value: float, by: float) -> bool:
+        """Return whether a value is outside the interval that the bets leave, by ``by`` or more."""
         least, most = self.possible()
         value = min(max(value, least), max(least, most))
         return not self.lower - by <= value <= self.upper + by
 
     def possible(self) -> tuple[float, float]:
-        """Return the least and the largest rate that the questions not seen yet allow."""
+        """Return the least and the largest rate that unseen questions allow."""
         counting = self.size - self.out
         if not counting:
             return 0.0, 1.0
         return self.least / counting, (self.most + self.size - self.seen) / counting
 
 
-def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
+def _check_complete(draws: list[DrawRow], calls: list[CallRow]) -> None:
+    """Raise JournalError unless draws are numbered 0, 1, 2 ... and every call was drawn."""
     for number, draw in enumerate(draws):
         if draw.draw != number:
             raise JournalError(f"verify: draw {number} is missing")
@@ -462,17 +497,17 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 
 
-def _compare(
+def _check_intervals(
     statuses: list[TargetStatus], rows: list[JsonObject], certificate: "CertificateFacts"
 ) -> None:
-    """Raise JournalError naming the first target whose journaled row differs."""
+    """Raise JournalError if the journaled row of a target differs from its recomputed status."""
     for status, row in zip(statuses, rows, strict=True):
         names = ["target", "lower", "upper", "half_width", "pseudo_outcome_mean"]
         names += ["decided"] * certificate.decides + ["decision"] * (certificate.versus is not None)
         decided = certificate.decides and certificate.half_width is None
         decided |= certificate.versus is not None
         aim = status.id.scale * certificate.aim
-        if decided or abs(status.half_width - aim) > AGREE:  # closer, rounding decides
+        if decided or abs(status.half_width - aim) > AGREE:  # else rounding may decide
             names.append("certified")
         computed = status.row()
         if wrong := [name for name in names if not _agrees(computed.get(name), row.get(name))]:
@@ -492,6 +527,7 @@ def _compare(
 
 
 def _agrees(computed: Any, stated: Any) -> bool:
+    """Return whether two values are equal up to rounding."""
     if isinstance(computed, float) and isinstance(stated, float):
         return abs(computed - stated) <= AGREE
     return bool(computed == stated)
@@ -500,10 +536,10 @@ def _agrees(computed: Any, stated: Any) -> bool:
 # -- decisions, by a limit or between two models -------------------------------------------------
 
 FEW = 2
-"""Most targets whose decisions share alpha as their intervals do; more are stepped down."""
+"""Largest number of targets whose decisions each keep their share of alpha; see ``decided``."""
 Evidence = tuple[float, float, float, float]
-"""The best log-wealth so far upwards and downwards from the limit, and the least and the largest
-rate that the unanswered questions allow."""
+"""The largest log K+ and log K- against the limit so far, and the least and the largest rate that
+unseen questions allow."""
 
 
 def decided(
@@ -515,13 +551,14 @@ def decided(
 ) -> list[str]:
     """Return the decided side of each target's limit: "above", "below" or "open".
 
+    If more than FEW targets share alpha, a decided target leaves its share to those that are open.
+
     Args:
         evidence: For each target, one ``Evidence`` per draw.
         levels: Every target's alpha.
         limits: Every target's limit, a rate in (0, 1).
-        shared: Whether all decisions hold at once, so that a decided target leaves its alpha to
-            the others.
-        thetas: Every target's share of alpha for "above" where the same alpha pays for intervals;
+        shared: Whether all decisions hold at the same time.
+        thetas: Every target's share of its alpha for "above" if the same alpha pays for intervals,
             else None.
     """
     sides = ["open"] * len(levels)
@@ -530,7 +567,7 @@ def decided(
             if sides[k] == "open" and (least > limits[k] or most <= limits[k]):
                 sides[k] = "above" if least > limits[k] else "below"
         changed = True
-        while changed:  # what is decided leaves its alpha to the others
+        while changed:  # a decision may lower the thresholds of the others
             changed = False
             thresholds = [_thresholds(sides, levels, k, shared, thetas) for k in range(len(levels))]
             for k, (up, down, _, _) in enumerate(latest):

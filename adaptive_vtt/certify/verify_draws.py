@@ -1,7 +1,7 @@
 """Recompute every draw from the audit's key, its proposal and the targets in the journal.
 
-Like ``verify``, this module shares no code with the engine, the space or its candidates. It checks
-of draw t that
+Like ``verify``, this module shares no code with the engine, the space or its candidates. A call
+touches a target if it asks a question of it. Of every draw, the module checks that
 
 - the proposal sums to 1 and gives the call its journaled probability, which is the sum of the
   journaled parts;
@@ -9,13 +9,14 @@ of draw t that
 - the call was not drawn before, and the key's random number picks it from the proposal by inverse
   transform;
 - each target's definition selects the questions that count for it;
-- ``active`` is true exactly where a candidate touches the target, and scale * q = M / m;
-- the past fixes lo, hi, the bound of the tilt and the expected variance;
+- ``active`` is true exactly if a candidate touches the target, and scale * q = M / m, where q is
+  the call's probability, and M unseen calls and m candidates touch the target;
+- lo, hi, the bound of the tilt and the expected variance follow from earlier draws;
 - bases and tilt follow from some predictions in [0, 1];
-- lo <= a+ and a- <= hi with the losses that came back, and the tilt lies between minus its bound
-  and the target's unseen questions.
+- lo <= a+ and a- <= hi with the losses that came back, and the tilt is between minus its bound and
+  the target's unseen questions.
 
-Where the draw chose a stratum first (``strata``), it also checks that
+If the draw chose a stratum first (``strata``), the module also checks that
 
 - the shares are a proposal over the strata, and the key's random number picks the stratum;
 - every call of the proposal belongs to the stratum;
@@ -24,8 +25,8 @@ Where the draw chose a stratum first (``strata``), it also checks that
 
 Draws that a comparison took from an earlier audit follow from that audit's key.
 
-The journal holds no truths of a large dataset, and ``unchecked`` says what that leaves out. No
-prediction is recomputed: each was journaled before its answer came.
+The journal of a large dataset holds no truths, and ``unchecked`` states what cannot be checked
+then. Predictions are not recomputed, as each was journaled before its answer came.
 """
 
 import base64
@@ -53,17 +54,17 @@ Losses = Mapping[int, tuple[float, float]]
 AGREE = 1e-7
 """Largest relative difference between two sums that were taken in another order."""
 FIRST_REACH = 0.5
-"""Bounds of the first draw's corrections, as a share of a target's questions."""
+"""Bound of the first draw's corrections, as a share of a target's questions."""
 MAX_TABLE = 2**26
-"""Largest table of all calls by all targets, in bytes, that is computed once and kept."""
+"""Maximum size in bytes of a table of all calls by all targets, which is computed once and kept."""
 UNKNOWN = -1
 """Journaled truth of a concept whose label is missing."""
 PARTS: tuple[Literal["by_need", "curiosity", "even"], ...] = ("by_need", "curiosity", "even")
-"""Parts of a draw's probability, as its reasons list them."""
+"""Names of the parts of a draw's probability, in its reasons."""
 
 
 def unchecked(facts: "Facts") -> str | None:
-    """Return a sentence about what cannot be recomputed of these draws; None: all can be."""
+    """Return a sentence on what cannot be recomputed of an audit's draws, None if all can be."""
     if facts.certificate is not None and not facts.population:
         return (
             "which questions count for which target, and which were candidates, cannot be "
@@ -84,7 +85,7 @@ def check_draws(
         losses: Question -> the least and the largest loss that its answer allows, in [0, 1].
 
     Raises:
-        JournalError: A draw does not follow; the message names the first.
+        JournalError: A draw does not follow from them. The message names the first one.
     """
     targets: _Targets | None = None
     if facts.population and facts.certificate is not None:
@@ -103,17 +104,20 @@ def check_draws(
 
 
 def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
-    """Check that draws only knew answers that the journal held before them, and never fewer.
+    """Check the number of draws that each draw had learned from.
+
+    A draw learns from the draws up to the first without an answer in the journal by then, and from
+    at least as many as the draw before it.
 
     Args:
         links: Links of all rows in the order of writing.
         draws: All draws in order.
 
     Raises:
-        JournalError: A draw knew other answers; the message names the first.
+        JournalError: A draw states another number. The message names the first one.
     """
     calls: set[int] = set()
-    answered = before = 0  # draws up to the first without an answer; what the last draw knew
+    answered = before = 0  # draws up to the first without an answer; those known to the last draw
     for link in links:
         if link.kind == "call":
             calls.add(link.row)
@@ -163,7 +167,7 @@ def _picked(key: str, purpose: str, number: int, probabilities: Floats) -> int:
 def members_of(
     population: JsonObject, certificate: "CertificateFacts", calls: list[int]
 ) -> list[list[list[int]]]:
-    """Return the questions of each of ``calls`` that each slice selects: slices x calls."""
+    """Return, for each slice and each of ``calls``, the questions that the slice selects."""
     targets = _Targets(population, certificate)
     selected: list[list[list[int]]] = [[] for _ in certificate.slices]
     for call in calls:
@@ -219,7 +223,10 @@ class Membership:
 
 
 class _Targets(Membership):
-    """Targets of an audit and the figures that past draws fix; arrays over targets are (K,)."""
+    """The K targets of an audit, with the figures that past draws fix.
+
+    ``check`` checks a draw against these figures, and brings them up to date.
+    """
 
     def __init__(
         self,
@@ -235,10 +242,10 @@ class _Targets(Membership):
         if self.sizes.tolist() != list(certificate.sizes):
             raise JournalError("verify: the targets' sizes are not what their definitions come to")
         counts = [self._count_calls(k) for k in range(len(self.masks))]
-        # the unseen calls that touch each target, and the most questions that one of them asks
+        # per target, the unseen calls that touch it, and the most questions that one of them asks
         self.calls, self.largest = np.array(counts, float).reshape(-1, 2).T
         self.unseen = self.sizes.copy()
-        self.reach = np.full((3, len(self.masks)), FIRST_REACH)  # down, up, tilt
+        self.reach = np.full((3, len(self.masks)), FIRST_REACH)  # bounds down, up and of the tilt
         self.registered = len(population["targets"])
         self.foreseen = self._first_variance()
         self.total = len(self.rows) * self.variants * self.concepts // self.per_call
@@ -276,9 +283,11 @@ class _Targets(Membership):
             draw: The draw.
             proposal: Its proposal over all its candidates.
             key: The key that it follows from.
-            losses: Losses of its questions; None where its call has no answer yet.
-            replayed: Whether an earlier audit made it, whose limit of candidates is not known.
+            losses: Losses of its questions, None if its call has no answer yet.
+            replayed: Whether it is taken from an earlier audit, whose number of candidates is not
+                known.
         """
+        # candidates x targets, and per target: candidates that touch it, their questions, its own
         table = self._candidates(draw.draw, proposal.calls)
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions)
@@ -294,7 +303,7 @@ class _Targets(Membership):
             if list(move.members) != questions[inside[:, k]].tolist():
                 raise JournalError(f"{where}: its questions are not those that the target selects")
             expected, questions_left, calls = self._fixed(draw, stratum, k)
-            # in a stratum a target moves without touching candidates: ``chance`` makes up for them
+            # in a stratum, a target moves even if no candidate touches it (``chance``)
             may_move = touching[k] > 0 or stratum is not None
             if move.active != (may_move and expected is not None):
                 raise JournalError(f"{where}: expected active={not move.active}, got {move.active}")
@@ -317,7 +326,7 @@ class _Targets(Membership):
         self._advance(draw, drawn)
 
     def _candidates(self, number: int, calls: Indices) -> Indices:
-        """Return how many questions of each target each of m candidate calls asks, m x K."""
+        """Return the numbers of questions that m candidates ask of each target, m x K."""
         if (np.diff(calls, prepend=-1, append=self.total) <= 0).any():
             raise JournalError(
                 f"verify: draw {number}: expected candidates in ascending order, from 0 to "
@@ -328,9 +337,13 @@ class _Targets(Membership):
     def _stratum(
         self, draw: DrawRow, key: str, calls: Indices, inside: Bools
     ) -> tuple[int | None, int | None]:
-        """Return the draw's stratum and the calls left there, None for a draw from all calls.
+        """Return the draw's stratum and the calls left in it, None if it is from all calls.
 
-        ``inside`` m x K: which targets the ``calls`` of the proposal (m,) touch.
+        Args:
+            draw: The draw.
+            key: The key that it follows from.
+            calls: The calls of its proposal, (m,).
+            inside: Which targets they touch, (m, K).
         """
         if "stratum" not in draw.why:
             return None, None
@@ -344,11 +357,11 @@ class _Targets(Membership):
     def _fixed(
         self, draw: DrawRow, stratum: int | None, k: int
     ) -> tuple[dict[str, float] | None, float, float]:
-        """Return the figures of target ``k`` that the past fixes, and two sizes.
+        """Return the figures of target ``k`` that earlier draws fix, its questions and its calls.
 
-        The figures are None where the draw's stratum does not move the target; ``scale`` still
-        has to be divided by m and the probability. The sizes are the questions and the calls of
-        the target that the draw's candidates were taken from.
+        The figures are None if the draw's stratum does not move the target. ``scale`` still has to
+        be divided by m and the probability. Questions and calls are the unseen ones among which the
+        draw's candidates are.
         """
         if stratum is not None and self.strata is not None:
             strata = self.strata
@@ -374,9 +387,15 @@ class _Targets(Membership):
         expected: dict[str, float] | None,
         where: str,
     ) -> None:
-        """Check the figures that follow from earlier draws and from the ``touching`` candidates.
+        """Check the figures that follow from earlier draws and from the candidates.
 
-        ``expected`` is as ``_fixed`` returns it.
+        Args:
+            k: The target.
+            move: The draw's figures of it.
+            touching: Number of candidates that touch it.
+            probability: The draw's probability.
+            expected: Its figures by ``_fixed``, which get their final ``scale``.
+            where: Beginning of an error's message.
         """
         figures = dict(zip(FIGURES, move.figures, strict=True))
         if expected is not None:
@@ -393,6 +412,7 @@ class _Targets(Membership):
             raise JournalError(f"{where}: its tilt passes the bounds")
 
     def _advance(self, draw: DrawRow, count: Indices) -> None:
+        """Count a draw of ``count`` (K,) questions, and take over the bounds that it fixes."""
         figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
@@ -405,16 +425,16 @@ class _Targets(Membership):
             self.strata.advance(draw, count)
 
     def _first_variance(self) -> Floats:
-        """Return the variance that first bets expect: fair coins, drawn evenly from all calls."""
+        """Return the variance that first bets expect, that of fair coins and uniform draws."""
         most = self.calls[: self.registered].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
 
     # -- questions and calls of the targets --------------------------------------------
 
     def _question_strata(self, candidates: CandidateCheck) -> "StrataCheck | None":
-        """Return the strata of calls that ask one question each.
+        """Return the strata of calls that ask one question each, None if there are none.
 
-        A stratum joins the cells of variant, concept and truth that the same targets select.
+        A stratum has all cells of variant, concept and truth that the same targets select.
         """
         if any(masks["rows"] is not None for masks in self.masks):
             return None
@@ -438,12 +458,14 @@ class _Targets(Membership):
         return StrataCheck(inside, left, inside * left, inside * left, ones, limit)
 
     def _call_strata(
-        self, candidates: CandidateCheck, given: Sequence[int]
+        self, candidates: CandidateCheck, stated: Sequence[int]
     ) -> "StrataCheck | None":
-        """Return the strata of calls that ask all questions about an image.
+        """Return the strata of calls that ask all questions about an image, None if there are none.
 
-        ``given`` (V,) is the stratum of each variant. Without it, a stratum joins the variants
-        that the same targets select.
+        Args:
+            candidates: The check of candidates, which is set to these strata.
+            stated: The stratum of each variant, (V,), by the certificate. If it is empty, a stratum
+                has all variants that the same targets select.
         """
         masks = np.array([_array(masks["variants"]) for masks in self.masks])
         columns = [tuple(column) for column in masks.T.tolist()]
@@ -451,11 +473,11 @@ class _Targets(Membership):
         if not signatures:
             return None
         by_variant = np.array([signatures.index(s) if any(s) else -1 for s in columns])
-        if given:
-            by_variant, used = np.array(given), {*given} - {-1}
-            if len(given) != self.variants or not used or used != {*range(max(given) + 1)}:
+        if stated:
+            by_variant, used = np.array(stated), {*stated} - {-1}
+            if len(stated) != self.variants or not used or used != {*range(max(stated) + 1)}:
                 raise JournalError(
-                    f"verify: expected strata of {self.variants} variants, got {given}"
+                    f"verify: expected strata of {self.variants} variants, got {stated}"
                 )
         count = int(by_variant.max()) + 1
         inside = np.stack([masks[:, by_variant == c].any(axis=1) for c in range(count)], axis=1)
@@ -484,14 +506,17 @@ class _Targets(Membership):
         return calls, largest
 
     def _counts(self, calls: Indices) -> Indices:
-        """Return how many questions of each target each of n calls asks, n x K."""
+        """Return the numbers of questions that n calls ask of each target, n x K."""
         questions = calls[:, None] * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions.ravel())
         return inside.reshape(len(calls), self.per_call, -1).sum(axis=1, dtype=np.uint16)
 
 
 def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
-    """Check that lo <= N a+ - S and N a- - S <= hi."""
+    """Check that lo <= N a+ - S and N a- - S <= hi, for the pseudo-outcomes a+ and a-.
+
+    N is the target's number of questions, and S the sum of the losses of earlier draws.
+    """
     figures = dict(zip(FIGURES, move.figures, strict=True))
     least = sum(losses[q][0] for q in move.members)
     most = sum(losses[q][1] for q in move.members)
@@ -503,7 +528,7 @@ def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
 
 
 def _array(packed: JsonObject) -> npt.NDArray[Any]:
-    """Return the array that ``targets.pack`` wrote. Raise JournalError where it is damaged."""
+    """Return the array that ``targets.pack`` wrote. Raise JournalError if it is damaged."""
     try:
         body = zlib.decompress(base64.b64decode(packed["bytes"]))
         return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
@@ -514,11 +539,11 @@ def _array(packed: JsonObject) -> npt.NDArray[Any]:
 # -- strata ---------------------------------------------------------------------------------------
 
 ROUNDED = 1e-6
-"""Largest error of the sum of shares, which are journaled and used with 9 decimals."""
+"""Largest error of the sum of shares, which are rounded to 9 decimals before use."""
 FIRST_MEAN = 0.5
-"""Mean loss expected in a stratum before anything was drawn from any."""
+"""Mean loss that is expected in a stratum before the first draw."""
 NEVER = 40
-"""Mean number of touching candidates above which the chance of none, exp(-40), is rounding."""
+"""Mean number of touching candidates above which the chance of none, exp(-40), counts as 0."""
 Signature = tuple[bool, ...]
 """One flag per target: whether it selects a cell or a variant."""
 
@@ -527,14 +552,14 @@ class StrataCheck:
     """The C strata of K targets, and the figures of a draw that they fix.
 
     Args:
-        inside: (K x C) which targets select which strata.
-        left: (C,) calls that were not drawn yet.
-        questions: (K x C) unseen questions of each target.
-        calls: (K x C) unseen calls that ask any of them.
-        largest: (K x C) the most questions of a target that one call asks.
-        limit: The most candidates of a draw, in calls.
-        by_variant: (V,) the stratum of each variant, where a call asks all questions about an
-            image; else None.
+        inside: Which targets select which strata, (K, C).
+        left: Numbers of calls that were not drawn yet, (C,).
+        questions: Numbers of unseen questions of each target, (K, C).
+        calls: Numbers of unseen calls that ask any of them, (K, C).
+        largest: Largest numbers of questions of a target that one call asks, (K, C).
+        limit: Maximum number of candidates of a draw.
+        by_variant: The stratum of each variant, (V,), if a call asks all questions about an image,
+            else None.
     """
 
     def __init__(
@@ -554,7 +579,7 @@ class StrataCheck:
         self.means: dict[int, Floats] = {}
 
     def drawn(self, draw: DrawRow, key: str) -> int:
-        """Return the draw's stratum. Raise JournalError where key and shares pick another."""
+        """Return the draw's stratum. Raise JournalError if key and shares pick another."""
         stratum = _picked(key, "stratum", draw.draw, self._shares(draw))
         if stratum != draw.why["stratum"]:
             raise JournalError(
@@ -575,7 +600,13 @@ class StrataCheck:
         return chance
 
     def holds(self, stratum: int, calls: Indices, inside: Bools) -> Bools:
-        """Return which of ``calls`` (m,), which touch the targets ``inside`` (m x K), it holds."""
+        """Return which of m calls belong to a stratum.
+
+        Args:
+            stratum: The stratum.
+            calls: The calls, (m,).
+            inside: Which targets they touch, (m, K).
+        """
         if self.by_variant is None:
             return np.asarray((inside == self.inside[:, stratum]).all(axis=1))
         return np.asarray(self.by_variant[calls % len(self.by_variant)] == stratum)
@@ -583,10 +614,16 @@ class StrataCheck:
     def expected(
         self, draw: DrawRow, stratum: int, k: int, reach: Floats
     ) -> dict[str, float] | None:
-        """Return the figures of target ``k``, None where the draw does not move it.
+        """Return the figures of target ``k``, None if the draw does not move it.
 
         The formulas are those of ``strata``. ``scale`` still has to be divided by m and the
-        probability. ``reach`` holds the bounds of corrections down, up and of the tilt.
+        probability.
+
+        Args:
+            draw: The draw.
+            stratum: Its stratum.
+            k: The target.
+            reach: The bounds of corrections down, up and of the tilt.
         """
         held = np.flatnonzero(self.questions[k] > 0).tolist()
         shares, n = self._shares(draw)[held], self.questions[k, held]
@@ -624,6 +661,7 @@ class StrataCheck:
             self.means[draw.why["stratum"]] = np.broadcast_to(mean, count.shape)
 
     def _shares(self, draw: DrawRow) -> Floats:
+        """Return the shares of the strata (C,) from which a draw chose one."""
         shares = np.array(draw.why.get("shares", []), float)
         right = shares.shape == self.left.shape and (shares >= 0).all()
         if not right or abs(float(shares.sum()) - 1) > ROUNDED:
