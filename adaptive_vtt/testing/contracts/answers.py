@@ -238,25 +238,31 @@ class OracleContract(Contract):
     def _calls(
         self, space: QuestionSpace, *, received: bool = True
     ) -> Iterator[tuple[list[Case], list[Value], list[Outcome]]]:
-        """Yield calls that answer all concepts, as (cases, answers, outcomes)."""
+        """Yield MAX_CALLS calls that answer all concepts, as (cases, answers, outcomes).
+
+        Args:
+            space: The space.
+            received: Whether the source images were answered, too, if the oracle needs that.
+        """
         images = np.unique(space.image_of(space.nth(np.arange(space.size)))).tolist()
         for image in islice(images, MAX_CALLS):
             sample, follow_up = space.pair(image)
             rng = generator(0, "contract", image)
+            # one answer per concept that is asked about; concepts of the space may share one
             answers = [self.value(sample, concept, rng) for concept in space.asked]
-            before: list[Value] = [SILENT] * len(space.asked)
+            of_source: list[Value] = [SILENT] * len(space.asked)
             if received:
-                before = [self.value(sample, concept, rng) for concept in space.asked]
+                of_source = [self.value(sample, concept, rng) for concept in space.asked]
             values = [answers[k] for k in space.asked_by]
             relation, cases = space.variants[image % len(space.variants)].relation, []
-            for place in range(len(space.concepts)):
+            for place, asked in enumerate(space.asked_by):
                 number = image * len(space.concepts) + place
                 if space.eligible(number):
                     question = space.question(number)
-                    source = self._received(space, sample, before[space.asked_by[place]])
+                    source = self._received(space, sample, of_source[asked])
                     premise = Premise(relation, follow_up, sample, question, source)
                     expected = space.oracle.expect(premise)
-                    cases.append(Case(question, place, values[place], expected, source))
+                    cases.append(Case(question, place, answers[asked], expected, source))
             yield cases, values, space.oracle.judge_call(cases, values)
 
     @staticmethod
