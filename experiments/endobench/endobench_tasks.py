@@ -1,12 +1,12 @@
-"""Calls to certify the accuracy of EndoBench's twelve tasks: adaptive against uniform.
+"""Count the calls that certify the accuracy of EndoBench's twelve tasks, adaptive and uniform.
 
-The questions are EndoBench's by number (6,832 in twelve tasks, options and scenes apart); the
-model is simulated: a question is answered rightly with the published accuracy of its task
-(Table 2, with the lesion tasks' names corrected). Every task is certified to the same half-width,
-with the same guarantee over all twelve, whatever the strategy; there is no question GP, as
-simulated answers depend on nothing but the task. "covered" counts runs in which every
-interval held the truth at every moment. Draws are without replacement, so 6,832 is a census;
-small tasks have to be asked about nearly whole either way.
+There are as many questions per task as in EndoBench, 6,832 in all, without its options and scenes.
+The model is simulated: its answer is right with the published accuracy of the task (Table 2, with
+the names of the lesion tasks corrected). Every strategy certifies each task to the same half-width,
+with the same guarantee over all twelve. There is no question GP, as simulated answers depend only
+on the task. "covered" counts runs in which every interval held the truth at every moment. Draws are
+without replacement, so 6,832 calls are a census, and any strategy has to ask nearly all questions
+of a small task.
 """
 
 import time
@@ -33,7 +33,7 @@ STRATEGIES = {"uniform": "random", "adaptive": "certify"}
 
 @dataclass(frozen=True)
 class Task:
-    """One run; ``setting`` is one of STRATEGIES."""
+    """The settings of a run; ``setting`` is one of STRATEGIES."""
 
     model: str
     setting: str
@@ -42,7 +42,7 @@ class Task:
 
 
 def space() -> QuestionSpace:
-    """A sample per question; its task is its concept."""
+    """Return a space with a sample per question, whose concept is its task."""
     owner = np.repeat(np.arange(len(TASKS)), [task.questions for task in TASKS])
     truths = np.full((len(owner), len(TASKS)), UNKNOWN, np.int8)
     truths[np.arange(len(owner)), owner] = 1
@@ -52,7 +52,7 @@ def space() -> QuestionSpace:
 
 
 def run(task: Task) -> Row:
-    """Asks until all twelve are certified; how many calls that took, and how it went."""
+    """Ask until all twelve tasks are certified, and return the calls, coverage and seconds."""
     questions = space()
     rng = np.random.default_rng([task.seed, 3])
     printed = tables_of("endobench")["2"].printed(task.model, "EndoBench")
@@ -95,7 +95,7 @@ def run(task: Task) -> Row:
 def table(
     models: Sequence[str], settings: Sequence[str], widths: Sequence[float], seeds: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One row per model, half-width and setting with mean calls; and calls by task."""
+    """Return mean calls per model, half-width and setting, and the same by task."""
     tasks = [
         Task(m, s, w, seed)
         for m in models

@@ -1,8 +1,8 @@
-"""What images are trained with in Table 3 of MedMNIST-C, one change per image or batch.
+"""The changes of training images in Table 3 of MedMNIST-C, one per image or batch.
 
-MixUp (Zhang et al., ICLR 2018), CutMix (Yun et al., ICCV 2019) and RandAugment (Cubuk et al.,
-2020) with the strengths of that table: alpha .2, alpha 1, and one operation per image. The
-strengths of RandAugment's fourteen operations are those usual for magnitude 9 of 30.
+MixUp (Zhang et al., ICLR 2018), CutMix (Yun et al., ICCV 2019) and RandAugment (Cubuk et al., 2020)
+have the strengths of that table: alpha .2, alpha 1, and one operation per image. The fourteen
+operations of RandAugment have the strengths that are usual for magnitude 9 of 30.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Batch = tuple[Tensor, Tensor]
 
 
 def mixup(batch: Batch, rng: np.random.Generator) -> Batch:
-    """Each image blended with another of the batch, targets alike; one share for all."""
+    """Blend each image, and its targets, with another of the batch, by one share for all."""
     images, targets = batch
     share, order = float(rng.beta(MIXUP_ALPHA, MIXUP_ALPHA)), _shuffled(len(images), rng)
     mixed = share * images + (1 - share) * images[order]
@@ -34,7 +34,10 @@ def mixup(batch: Batch, rng: np.random.Generator) -> Batch:
 
 
 def cutmix(batch: Batch, rng: np.random.Generator) -> Batch:
-    """A rectangle of each image from another of the batch, targets by area; one for all."""
+    """Replace a rectangle of each image by that of another of the batch, one rectangle for all.
+
+    Targets are blended by area.
+    """
     images, targets = batch
     height, width = images.shape[-2:]
     side = np.sqrt(1 - rng.beta(CUTMIX_ALPHA, CUTMIX_ALPHA))
@@ -46,7 +49,7 @@ def cutmix(batch: Batch, rng: np.random.Generator) -> Batch:
 
 
 def rand_augment(image: Image, rng: np.random.Generator) -> Image:
-    """One of fourteen operations, identity among them, on H x W x C of uint8."""
+    """Return an image (H x W x C of uint8) after one of fourteen operations, or the identity."""
     way = 1.0 if rng.random() < 0.5 else -1.0
     change = OPERATIONS[int(rng.integers(len(OPERATIONS)))]
     changed: Image = np.asarray(change(image, way)).reshape(image.shape)
@@ -58,13 +61,13 @@ def _shuffled(count: int, rng: np.random.Generator) -> Tensor:
 
 
 def _span(length: int, share: float, rng: np.random.Generator) -> tuple[int, int]:
-    """A span of ``share`` of the length about a place drawn evenly, cut off at the ends."""
+    """Return a span of ``share`` of the length around a uniform place, cut off at the ends."""
     middle, half = rng.integers(length), share * length / 2
     return max(0, round(middle - half)), min(length, round(middle + half))
 
 
 def _moved(image: Image, matrix: list[list[float]]) -> Image:
-    """By an affine map about the centre; black comes in from outside."""
+    """Return the image under an affine map about its centre, black outside."""
     height, width = image.shape[:2]
     about = np.array(matrix, float)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
@@ -79,7 +82,7 @@ def _turned(image: Image, way: float) -> Image:
 
 
 def _blended(image: Image, other: object, way: float) -> Image:
-    """Away from ``other`` or towards it."""
+    """Return the image moved away from ``other`` or towards it."""
     values = other + (1 + way * ENHANCED) * (image.astype(float) - other)
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 

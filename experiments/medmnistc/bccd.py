@@ -1,20 +1,20 @@
-"""BCCD, photographs of stained blood: two small nets learn one half and are audited on the other.
+"""Audit two small networks on BCCD, photographs of stained blood, half of which they learned.
 
-``bccd_cells`` has data and nets: one says whether a tile shows white cells and platelets, and how
-many red cells it shows in three grades; the other segments white cells. Tiles of the other half
-are asked about under MedMNIST-C's blood profile and reductions (crop, stretch, rotate). The nets
-answer everything once; then audits replay the answers.
+``bccd_cells`` has the data and the networks. One network classifies tiles: are there white cells
+and platelets, and how many red cells, in three grades. The other one segments white cells. They are
+asked about tiles of the other half, under MedMNIST-C's blood profile and reductions (crop, stretch,
+rotate). The networks answer everything once; then audits replay the answers.
 
-- ``audits``: calls until every target is certified to the half-width, adaptive and uniform, same
-  guarantee; "covered" counts runs in which every interval held the truth at every moment. And the
-  intervals of one run beside the truth.
-- ``retraining``: training goes on from the net audited, with as many perturbed tiles as
-  original ones, in equal shares of all relations, or in proportion to the error rates that an
-  audit of a quarter of the photographs certified; "trained on" sees the originals alone. All
-  are measured on the last quarter, which neither training nor that audit saw, by asking
-  everything: exact there, and an estimate of other photographs.
+- ``audits``: calls until every target is certified to the half-width, adaptive and uniform, with
+  the same guarantee. "covered" counts runs in which every interval held the truth at every moment.
+  There are also the intervals of one run and the truth.
+- ``retraining``: further training of the audited network, with as many perturbed tiles as original
+  ones. The shares of relations are equal, or in proportion to the error rates that an audit of a
+  quarter of the photographs certified. "trained on" has original tiles alone. All are measured on
+  the last quarter, which neither training nor that audit used, by asking everything: the rates are
+  exact there, and estimates for other photographs.
 
-Without ``--data`` it says what it skips, and where the data are.
+Without ``--data`` it prints what it skips, and where the data are.
 """
 
 import copy
@@ -66,8 +66,9 @@ AGAIN = RATE / 3
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much: severities asked about, epochs of both nets and of retraining, half-widths of
-    audits, of the audit that shares come from, and photographs used."""
+    """The severities that are asked about, the epochs of both networks and of retraining, the
+    half-widths of the audits and of the audit that gives shares, and the number of photographs.
+    """
 
     severities: tuple[int, ...] = (2, 5)
     cells: int = 60
@@ -83,7 +84,9 @@ QUICK = Sizes((5,), 1, 1, 1, 0.35, 0.4, 16)
 
 @dataclass(frozen=True)
 class Nets:
-    """What was trained on which tiles; ``limits`` of the grades are those of the same tiles."""
+    """The networks and the tiles that trained them; ``limits`` of the grades are from the same
+    tiles.
+    """
 
     cells: CellNet
     masks: UNet
@@ -105,7 +108,7 @@ class Nets:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A space to replay audits on, its model's answers, what to certify, and the truth (K,)."""
+    """A space to replay audits on: its model's answers, the targets, and the truth (K,)."""
 
     space: QuestionSpace
     answers: pd.DataFrame
@@ -129,7 +132,7 @@ class Replayed:
         return cls(space, answers, targets, means(space, named_targets(space, targets), *losses))
 
     def begin(self, half_width: float, **options: Any) -> Audit:
-        """An audit that replays the answers."""
+        """Return an audit that replays the answers."""
         return Audit(
             self.space,
             Recorded(self.answers),
@@ -139,14 +142,14 @@ class Replayed:
         )
 
     def runs(self, strategy: str, half_width: float, seeds: int) -> list[Row]:
-        """One audit per seed; strategies as ``avtt compare`` names them."""
+        """Run one audit per seed; strategies have the names of ``avtt compare``."""
         begin = partial(self.begin, half_width)
         truth = tuple(self.truth.tolist())
         return [certified_run(Job(begin, strategy, s, truth=truth)) for s in range(seeds)]
 
 
 def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
-    """Presence, grades and masks, on the photographs that nothing was trained on."""
+    """Return presence, grades and masks, on the photographs that trained nothing."""
     tiles, levels = nets.audited, sizes.severities
     return {
         "cells present": Replayed.of(
@@ -176,7 +179,7 @@ def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
 
 
 def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.DataFrame:
-    """One row per question asked of the nets: calls, uniform and adaptive."""
+    """Return the calls of uniform and adaptive audits, a row per question to the networks."""
     rows = []
     for name, bench in made.items():
         row: Row = {"asked": name, "questions": bench.space.size, "targets": len(bench.truth)}
@@ -191,7 +194,7 @@ def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.Da
 
 
 def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
-    """What one adaptive audit of each certifies, beside the truth: in per cent."""
+    """Return what one adaptive audit of each certifies, and the truth, in per cent."""
     rows = []
     for name, bench in made.items():
         with bench.begin(half_width, seed=0) as audit:
@@ -211,9 +214,11 @@ def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
 
 
 def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
-    """Error rates in per cent on tiles that neither training nor the search saw; a row per target.
+    """Return error rates in per cent on tiles that neither training nor the audit used, a row per
+    target.
 
-    Means over seeds of retraining, which draw their own perturbations; the nets start the same.
+    They are means over seeds of retraining, each with its own perturbations. The networks start the
+    same.
     """
     photographs = np.unique(nets.audited.photograph)
     middle = len(photographs) // 2
@@ -237,7 +242,7 @@ def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
 
 
 def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
-    """Relation -> its error rate, as an audit of ``tiles`` estimates it."""
+    """Return relation -> error rate, as an audit of ``tiles`` estimates it."""
     space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
     with Audit(
         space,
@@ -253,8 +258,9 @@ def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
 
 
 def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, seed: int) -> CellNet:
-    """Training gone on with, on the tiles trained on before; perturbed ones come with the
-    presence and the grade of their sources."""
+    """Return a network after further training on its tiles; perturbed ones have the presence and
+    the grade of their sources.
+    """
     images, wanted = nets.trained.images, cell_targets(nets.trained, nets.limits)
     augment = None if weights is None else Augment(RELATIONS[1:], seed=seed, weights=weights)
     dataset = nets.trained.presence()
@@ -278,7 +284,9 @@ def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, see
 
 
 def _rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> pd.Series:
-    """The mean loss of every target over all questions about ``tiles``; "average": of all."""
+    """Return the mean loss of every target over all questions about ``tiles``, and "average", of
+    all.
+    """
     space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
     losses = all_losses(space, PythonModel(partial(presence_of, net)))
     targets = named_targets(space, ["concepts", "relations", "overall"])
@@ -306,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _tables(
     nets: Nets, sizes: Sizes, seeds: int, only: Sequence[str]
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each table by its name, as soon as it is there."""
+    """Yield each table with its name, as soon as it is complete."""
     if "audits" in only:
         made, width = benches(nets, sizes), sizes.half_width
         yield "intervals", intervals(made, width)

@@ -1,14 +1,14 @@
-"""BCCD, 364 photographs of stained blood with boxes, and two small nets that learn half of it.
+"""BCCD, 364 photographs of stained blood with boxes, and two small networks that learn half of it.
 
-Shenggan Cheng, BCCD dataset, MIT licence, https://github.com/Shenggan/BCCD_Dataset: the folder
-``BCCD`` there is laid out as PASCAL VOC's. Nothing is fetched: users download it.
+The data are by Shenggan Cheng, BCCD dataset, MIT licence, https://github.com/Shenggan/BCCD_Dataset.
+The folder ``BCCD`` there has the layout of PASCAL VOC. Users download it; nothing is fetched.
 
-Nearly every photograph shows a white cell, so that a net which always says yes would hardly ever
-miss. Hence each photograph is cut into four tiles: of these a third show one. A cell is in a
-tile that shows at least half of its box; where only a smaller part is to be seen, whether it is
-there is unknown. Masks are ellipses in the boxes: nobody outlined the cells.
+Nearly every photograph shows a white cell, so a network that always answers yes would hardly ever
+miss one. So each photograph is cut into four tiles, a third of which show one. A cell is in a tile
+that shows at least half of its box. If a tile shows a smaller part, its truth is unknown. Masks are
+ellipses in the boxes, since nobody outlined the cells.
 
-Photographs of one slide are in both halves: the data set does not say which belong together.
+Photographs of one slide are in both halves, as the data set does not state which belong together.
 """
 
 from collections.abc import Sequence
@@ -70,19 +70,19 @@ class Tiles:
         return Tiles(images, self.present[rows], self.red[rows], masks, self.photograph[rows])  # type: ignore[arg-type]
 
     def presence(self) -> TableDataset:
-        """Asked whether white cells and platelets are there."""
+        """Return a dataset with the concepts white cells and platelets."""
         masks = {name: [tile[k] for tile in self.masks] for k, name in enumerate(CONCEPTS)}
         labels = pd.DataFrame(self.present, columns=list(CONCEPTS), index=self._ids())
         return from_table(self.images, labels, masks=masks, name="BCCD tiles")
 
     def graded(self, limits: Sequence[float]) -> TableDataset:
-        """Asked which of GRADES the number of red cells is; ``limits``: see ``grade``."""
+        """Return a dataset with the classes GRADES of the number of red cells; see ``grade``."""
         labels = np.eye(len(GRADES), dtype=int)[grade(self.red, limits)]
         table = pd.DataFrame(labels, columns=list(GRADES), index=self._ids())
         return from_table(self.images, table, name="BCCD tiles, red cells")
 
     def white(self) -> TableDataset:
-        """Those that show a white cell, asked where."""
+        """Return a dataset of the tiles with a white cell, with its mask."""
         rows = np.flatnonzero(self.present[:, 0] == 1)
         ids = self._ids()
         labels = pd.DataFrame({"white cells": 1}, index=[ids[r] for r in rows])
@@ -96,7 +96,7 @@ class Tiles:
 
 
 def read(folder: Path) -> Tiles:
-    """All tiles of a folder in VOC's layout, photographs in the order of their names.
+    """Return all tiles of a folder in VOC's layout, photographs in the order of their names.
 
     Annotations that cannot be used, such as boxes without an area, are left out.
     """
@@ -113,7 +113,7 @@ def read(folder: Path) -> Tiles:
 
 
 def halves(tiles: Tiles, seed: int) -> tuple[Indices, Indices]:
-    """Photographs to learn from, and those to be audited."""
+    """Return the photographs to learn from, and those to be audited."""
     photographs = generator(seed, "bccd halves").permutation(np.unique(tiles.photograph))
     middle = len(photographs) // 2
     return photographs[:middle], photographs[middle:]
@@ -145,7 +145,7 @@ def _tile(
 
 
 def _ellipses(boxes: Sequence[Box], frame: Box) -> Mask:
-    """HEIGHT x WIDTH: the ellipses in the boxes, as far as the frame shows them."""
+    """Return the ellipses in the boxes, as far as they are in the frame, HEIGHT x WIDTH."""
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
     x, y = WIDTH / (frame.right - frame.left), HEIGHT / (frame.bottom - frame.top)
     for box in boxes:
@@ -159,19 +159,20 @@ def _ellipses(boxes: Sequence[Box], frame: Box) -> Mask:
 
 
 def grade(red: Indices, limits: Sequence[float]) -> Indices:
-    """0, 1 or 2 for every number of red cells: how many of the two ``limits`` it is above."""
+    """Return 0, 1 or 2 for every number of red cells: the number of ``limits`` below it."""
     return (red[:, None] > np.asarray(limits)).sum(axis=1)
 
 
 def limits_of(tiles: Tiles) -> tuple[float, float]:
-    """What divides the tiles into about equal thirds by their red cells."""
+    """Return the two numbers of red cells that divide the tiles into about equal thirds."""
     low, high = np.quantile(tiles.red, [1 / 3, 2 / 3], method="lower")
     return float(low), float(high)
 
 
 class CellNet(nn.Module):
-    """The way down of the phantom's U-Net; the strongest response of each channel, which tells
-    whether something is there, and the mean, which tells how much; and one layer."""
+    """The encoder of the phantom's U-Net, the maximum of each channel, which shows whether
+    something is there, and the mean, which shows how much, and a linear layer.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +192,9 @@ class CellNet(nn.Module):
 
 
 def cell_loss(logit: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy of what is known; (n, 5), and (n, 3): 0, 1 or NaN per concept, the grade."""
+    """Return the cross-entropy of known targets: logits (n, 5), and per tile (n, 3) 0, 1 or NaN per
+    concept, and the grade.
+    """
     wanted = targets[:, : len(CONCEPTS)]
     known = ~wanted.isnan()
     there = nn.functional.binary_cross_entropy_with_logits(
@@ -201,13 +204,13 @@ def cell_loss(logit: Tensor, targets: Tensor) -> Tensor:
 
 
 def cell_targets(tiles: Tiles, limits: Sequence[float]) -> Tensor:
-    """(n, 3), as ``cell_loss`` wants them."""
+    """Return the targets of ``cell_loss``, (n, 3)."""
     grades = grade(tiles.red, limits)[:, None]
     return torch.from_numpy(np.hstack([tiles.present, grades]).astype(np.float32))
 
 
 def train_cells(tiles: Tiles, limits: Sequence[float], epochs: int, seed: int) -> CellNet:
-    """A net that learnt which cells the tiles show."""
+    """Return a network trained on which cells the tiles show."""
     torch.manual_seed(seed)
     module, wanted = CellNet(), cell_targets(tiles, limits)
     fit(module, pixels(tiles.images), wanted, cell_loss, epochs=epochs, rate=RATE, seed=seed)
@@ -215,7 +218,7 @@ def train_cells(tiles: Tiles, limits: Sequence[float], epochs: int, seed: int) -
 
 
 def train_segmenter(tiles: Tiles, epochs: int, seed: int) -> UNet:
-    """A net that learnt where the white cells of the tiles are."""
+    """Return a network trained on where the white cells of the tiles are."""
     torch.manual_seed(seed)
     empty = np.zeros((HEIGHT, WIDTH), bool)
     known = [r for r in range(len(tiles)) if not np.isnan(tiles.present[r, 0])]
@@ -227,12 +230,12 @@ def train_segmenter(tiles: Tiles, epochs: int, seed: int) -> UNet:
 
 
 def presence_of(module: CellNet, images: Sequence[Image]) -> Floats:
-    """P(there) of each concept, n x 2."""
+    """Return the probability of each concept, n x 2."""
     said: Tensor = logits(module, pixels(images))[:, : len(CONCEPTS)].double().sigmoid()
     return np.asarray(said.numpy())
 
 
 def grades_of(module: CellNet, images: Sequence[Image]) -> Floats:
-    """P of each grade, n x 3."""
+    """Return the probability of each grade, n x 3."""
     said = logits(module, pixels(images))[:, len(CONCEPTS) :].double()
     return np.asarray(torch.softmax(said, dim=1).numpy())

@@ -1,11 +1,13 @@
-"""A census beside an audit, beside what it cannot do without, and beside a plain loop.
+"""Compare the CPU time of a census with that of an audit, of its necessary parts, and of a loop.
 
-MedMNIST-C's corruptions of one data set at 28 x 28, all five severities, asked of a small network
-about nine classes. CPU time of one process: of a census with its result and report; of an audit of
-as many calls as --calls says; of making the images and asking the network alone, which no census
-can do without; and, where the package is installed (see ``medmnistc_reference``), of a plain loop
-over medmnistc that counts
-wrong answers.
+A small network with nine classes is asked about the corruptions of one data set of MedMNIST-C, at
+28 x 28 pixels and all five severities. The table has the CPU time of one process for
+
+- a census with its result and report;
+- making the images alone, and asking the network alone, which every census has to do;
+- an audit of --calls calls;
+- a plain loop over the package medmnistc that counts wrong answers, if the package is installed
+  (see ``medmnistc_reference``).
 """
 
 import time
@@ -37,7 +39,7 @@ FLAG, CLASSES, SIDE = "pathmnist", 9, 28
 
 
 def questions(images: int) -> tuple[QuestionSpace, list[Image]]:
-    """Tiles of drawn pictures, of classes by chance, under all corruptions of FLAG."""
+    """Return tiles of drawn pictures with random classes, under all corruptions of FLAG."""
     rng = np.random.default_rng(0)
     pictures = [picture(seed) for seed in range(4)]
     corners = rng.integers(0, 224 - SIDE, (images, 2))
@@ -49,7 +51,7 @@ def questions(images: int) -> tuple[QuestionSpace, list[Image]]:
 
 
 def network() -> Callable[[list[Image]], Any]:
-    """Three convolutions, untrained: what it says does not matter, only what it takes."""
+    """Return an untrained network of three convolutions, as only its CPU time matters."""
     torch.manual_seed(0)
     layers: list[torch.nn.Module] = []
     for before, after in ((3, 16), (16, 32), (32, 64)):
@@ -57,45 +59,49 @@ def network() -> Callable[[list[Image]], Any]:
     net = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(64 * 16, CLASSES))
 
     @torch.no_grad()
-    def says(images: list[Image]) -> Any:
+    def predict(images: list[Image]) -> Any:
         batch = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 255
         return net(batch).softmax(1)
 
-    return says
+    return predict
 
 
 def parts(images: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the images in batches."""
     left = iter(images)
     while part := [*islice(left, BATCH)]:
         yield part
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """CPU time of this process."""
+    """Return the CPU seconds of this process during ``work``."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
-def of_census(space: QuestionSpace, says: Any) -> float:
+def of_census(space: QuestionSpace, predict: Any) -> float:
+    """Return the CPU seconds of a census with its result and report."""
+
     def work() -> None:
         with TemporaryDirectory() as folder:
             journal = Path(folder) / "journal.db"
             options: Any = {"strategy": "everything", "journal": journal, "processes": 0}
-            with Audit(space, PythonModel(says), **options) as audit:
+            with Audit(space, PythonModel(predict), **options) as audit:
                 audit.run().save(folder)
 
     return seconds(work)
 
 
-def of_audit(space: QuestionSpace, says: Any, calls: int) -> float:
-    audit = Audit(space, PythonModel(says), half_width=0.001, targets=["overall"], budget=calls)
+def of_audit(space: QuestionSpace, predict: Any, calls: int) -> float:
+    """Return the CPU seconds of an audit of so many calls."""
+    audit = Audit(space, PythonModel(predict), half_width=0.001, targets=["overall"], budget=calls)
     with audit:
         return seconds(audit.run)
 
 
-def of_both_alone(space: QuestionSpace, says: Any) -> tuple[float, float]:
-    """Making all images, and asking about them."""
+def of_both_alone(space: QuestionSpace, predict: Any) -> tuple[float, float]:
+    """Return the CPU seconds of making all images, and of asking about them."""
     numbers = [*range(space.images)]
     ready: list[Image] = []
 
@@ -106,11 +112,11 @@ def of_both_alone(space: QuestionSpace, says: Any) -> tuple[float, float]:
             )
 
     making = seconds(make)
-    return making, seconds(lambda: [says(part) for part in parts(ready)])
+    return making, seconds(lambda: [predict(part) for part in parts(ready)])
 
 
-def of_loop(tiles: Sequence[Image], says: Any) -> float | None:
-    """The package's corruptions in a loop, wrong answers counted; None where it is missing."""
+def of_loop(tiles: Sequence[Image], predict: Any) -> float | None:
+    """Return the CPU seconds of a loop over the package's corruptions, None without the package."""
     with suppress(ImportError):
         corruptions = reference.registry()[FLAG].values()
 
@@ -119,27 +125,27 @@ def of_loop(tiles: Sequence[Image], says: Any) -> float | None:
                 for severity in range(1, 6):
                     changed = [reference.apply(corruption, tile, severity) for tile in tiles]
                     for part in parts(changed):
-                        says(part).argmax(1)
+                        predict(part).argmax(1)
 
         return seconds(work)
     return None
 
 
 def measure(images: int, calls: int) -> pd.DataFrame:
-    """A row per way: questions, CPU ms per question, and beside the census."""
+    """Return questions, CPU ms per question, and its ratio to the census, a row per way."""
     space, tiles = questions(images)
-    says = network()
-    says(tiles)
+    predict = network()
+    predict(tiles)
     count = space.size
-    making, asking = of_both_alone(space, says)
-    found: list[tuple[str, int, float | None]] = [
-        ("census", count, of_census(space, says)),
+    making, asking = of_both_alone(space, predict)
+    measured: list[tuple[str, int, float | None]] = [
+        ("census", count, of_census(space, predict)),
         ("making images alone", count, making),
         ("asking the network alone", count, asking),
-        (f"an audit of {calls} calls", calls * CLASSES, of_audit(space, says, calls)),
-        ("a loop over medmnistc", count, of_loop(tiles, says)),
+        (f"an audit of {calls} calls", calls * CLASSES, of_audit(space, predict, calls)),
+        ("a loop over medmnistc", count, of_loop(tiles, predict)),
     ]
-    rows = [(what, n, 1000 * s / n) for what, n, s in found if s is not None]
+    rows = [(way, n, 1000 * s / n) for way, n, s in measured if s is not None]
     table = pd.DataFrame(rows, columns=["way", "questions", "ms per question"])
     return table.assign(**{"times the census": table["ms per question"] / rows[0][2]})
 

@@ -1,10 +1,9 @@
-"""MedMNIST-C: agreement with the PyPI package medmnistc 0.1.0, and time, side by side.
+"""Compare MedMNIST-C's corruptions with those of the PyPI package medmnistc 0.1.0, and their time.
 
-One pass of the 21 corruptions at severity 3 over a 224 x 224 colour image, each in the
-profile of the first data set that has it. Ours and the package's calls alternate in one
-process on one core; times are medians of the process's CPU time. See
-``medmnistc_reference.py`` beside this file for what must be installed; without the package
-only our times are shown.
+The 21 corruptions change a 224 x 224 colour image at severity 3, each in the profile of the first
+data set that has it. Our calls and the package's alternate in one process on one core, and times
+are medians of its CPU time. ``medmnistc_reference.py`` lists what must be installed. Without the
+package, the table has our times only.
 """
 
 import time
@@ -27,7 +26,7 @@ ANGLES = (-31.0, 12.0)
 
 
 def picture(seed: int) -> Image:
-    """A 224 x 224 colour image of blobs and fine texture, with flat and extreme parts."""
+    """Return a 224 x 224 colour image of blobs and fine texture, with flat and extreme parts."""
     rng = np.random.default_rng(seed)
     blobs = cv2.GaussianBlur(rng.random((224, 224, 3)), (0, 0), 2 + 4 * seed)
     blobs = 255 * (blobs - blobs.min()) / (blobs.max() - blobs.min())
@@ -37,30 +36,32 @@ def picture(seed: int) -> Image:
 
 
 def corruptions() -> dict[str, tuple[str, Corruption]]:
-    """Corruption -> the first data set that has it, and the relation."""
-    found: dict[str, tuple[str, Corruption]] = {}
+    """Return each corruption's first data set, and its relation there."""
+    first: dict[str, tuple[str, Corruption]] = {}
     for flag in medmnistc.flags():
         for relation in medmnistc.relations(flag):
-            found.setdefault(relation.name.rsplit("/", 1)[-1], (flag, relation))
-    return found
+            first.setdefault(relation.name.rsplit("/", 1)[-1], (flag, relation))
+    return first
 
 
 def alternate(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """The median CPU time of each call in milliseconds, one after the other in each round."""
+    """Return the median CPU time of each call in milliseconds; a round makes each call once."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds + 1):
         for call, taken in zip(calls, times, strict=True):
             start = time.process_time()
             call()
             taken.append(time.process_time() - start)
-    return [1000 * float(np.median(taken[1:])) for taken in times]  # the first fills tables
+    return [1000 * float(np.median(taken[1:])) for taken in times]  # the first call fills tables
 
 
 def apart(name: str, relation: Corruption, theirs: Any, images: Sequence[Image]) -> Any:
-    """Greatest and mean difference in grey levels, over images and all five severities.
+    """Return how much two corruptions differ over images and all five severities, in grey levels.
 
-    For corruptions by chance, that of the means over the images instead (see the tests for
-    their deviations); motion blur is compared at fixed angles.
+    Returns:
+        The largest and the mean difference. For random corruptions, the difference of the means
+        over all images (the tests have their deviations). Other entries are "". Motion blur is
+        compared at fixed angles.
     """
     rng, differences = np.random.default_rng(0), []
     for severity in relation.severities:
@@ -88,7 +89,7 @@ def apart(name: str, relation: Corruption, theirs: Any, images: Sequence[Image])
 
 
 def compare(rounds: int, images: Sequence[Image]) -> pd.DataFrame:
-    """One row per corruption, and the sum."""
+    """Return a row per corruption, and their sum."""
     try:
         table = reference.registry()
     except ImportError as error:

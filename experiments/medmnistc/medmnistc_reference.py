@@ -1,16 +1,16 @@
-"""The PyPI package medmnistc 0.1.0, patched at run time only as far as NumPy 2 needs.
+"""Use the PyPI package medmnistc 0.1.0, patched at run time only as far as NumPy 2 needs.
 
-The package is the reference of the parity and speed tables and of the golden arrays; it is
-no dependency. Into a throw-away folder that stands on PYTHONPATH:
+The package is the reference of the parity and speed tables and of the golden arrays. It is no
+dependency. Install it into a temporary folder that is on PYTHONPATH:
 
     pip install --no-deps --target REF medmnistc==0.1.0 Wand pillow scikit-image lazy_loader \
         torchvision
-    apt-get install libmagickwand-6.q16-6      # what Wand binds to
+    apt-get install libmagickwand-6.q16-6      # the library behind Wand
 
-Patches: binary ``numpy.fromstring`` (gone from NumPy 2) becomes ``frombuffer``; the impulse
-noise, which expects its dataset manager to hand it a generator, is given one; integer ink
-marks are cast to uint8. A torchvision whose compiled part does not fit the installed torch
-is used without that part.
+The patches: ``frombuffer`` replaces the binary ``numpy.fromstring``, which NumPy 2 lacks; the
+impulse noise gets a generator, which the package's dataset manager would set; integer ink marks are
+cast to uint8. If the compiled part of torchvision does not fit the installed torch, torchvision is
+used without it.
 """
 
 import random
@@ -27,7 +27,7 @@ from adaptive_vtt.types import Image
 
 
 def registry() -> dict[str, dict[str, Any]]:
-    """Dataset flag -> corruption -> the package's own object; ImportError where absent."""
+    """Return the package's corruptions by data set and name. Raise ImportError if it is missing."""
     _torchvision()
     filters = import_module("medmnistc.corruptions.filter")
     table: dict[str, dict[str, Any]] = import_module(
@@ -43,19 +43,19 @@ def registry() -> dict[str, dict[str, Any]]:
 
 
 def apply(corruption: Any, image: Image, severity: int) -> Image:
-    """What the package makes of one H x W x 3 image at a severity of 1 to 5."""
+    """Return an H x W x 3 image as the package corrupts it, at a severity of 1 to 5."""
     pictures = import_module("PIL.Image")
     return np.asarray(corruption.apply(pictures.fromarray(image), severity - 1))
 
 
 def seed(number: int) -> None:
-    """Seeds the three global streams that the package draws from."""
+    """Seed the global random streams that the package draws from."""
     random.seed(number)
     np.random.seed(number)  # noqa: NPY002 - the package has no other way
 
 
 def motion_at(corruption: Any, image: Image, severity: int, angle: float) -> Image:
-    """The package's motion blur at a given angle in degrees."""
+    """Return an image with the package's motion blur at this angle in degrees."""
     drawn, holder = np.random.uniform, np.random
     holder.uniform = lambda *_: angle  # type: ignore[assignment]
     try:
@@ -65,7 +65,7 @@ def motion_at(corruption: Any, image: Image, severity: int, angle: float) -> Ima
 
 
 def _numpy_with_fromstring() -> ModuleType:
-    """NumPy under another name, its binary fromstring back."""
+    """Return a copy of the module NumPy that has the binary ``fromstring``."""
     patched = ModuleType("numpy_with_fromstring")
     patched.__dict__.update(np.__dict__)
     read: Callable[..., Any] = np.frombuffer
@@ -74,14 +74,15 @@ def _numpy_with_fromstring() -> ModuleType:
 
 
 def _torchvision() -> None:
+    """Import torchvision, without its compiled operators if they do not fit the installed torch."""
     try:
         import_module("torchvision.transforms.functional")
-    except RuntimeError:  # the compiled operators do not fit this torch: pure Python only
-        found = find_spec("torchvision")
-        if found is None:
+    except RuntimeError:  # raised by the compiled operators
+        spec = find_spec("torchvision")
+        if spec is None:
             raise
         for name in [n for n in sys.modules if n.split(".")[0] == "torchvision"]:
             del sys.modules[name]
         bare = ModuleType("torchvision")
-        bare.__path__ = list(found.submodule_search_locations or [])
+        bare.__path__ = list(spec.submodule_search_locations or [])
         sys.modules["torchvision"] = bare

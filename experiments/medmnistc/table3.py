@@ -59,7 +59,7 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Images trained on and tested (at most), and epochs."""
+    """The largest numbers of images to train on and to test, and the number of epochs."""
 
     trained: int
     tested: int
@@ -71,7 +71,7 @@ WHOLE, QUICK = Sizes(1000, 400, 25), Sizes(60, 40, 1)
 
 @dataclass(frozen=True)
 class Task:
-    """Images n x H x W x C with their classes, to train on and to test, and what corrupts them."""
+    """Images n x H x W x C with their classes, to train on and to test, and their corruptions."""
 
     name: str
     images: Image
@@ -104,7 +104,7 @@ GENERIC = {
 
 
 def fashion_task(sizes: Sizes) -> Task:
-    """The bundled garments, the first drawn to train on and the next to test."""
+    """Return the bundled garments, the first ones to train on and the next ones to test."""
     images, garment, _ = load_arrays()
     order = generator(0, "table3 fashion").permutation(len(images))
     train, test = order[: sizes.trained], order[-sizes.tested :]
@@ -113,7 +113,7 @@ def fashion_task(sizes: Sizes) -> Task:
 
 
 def bccd_task(folder: Path, sizes: Sizes) -> Task:
-    """Cells of BCCD, as many of each kind as there are of the rarest, or as ``sizes`` allow."""
+    """Return cells of BCCD, as many of each kind as of the rarest, or as ``sizes`` allow."""
     cells = object_regions(from_voc(folder, broken="skip"))
     kinds = cells.metadata_values("region")
     rng = generator(0, "table3 bccd")
@@ -146,7 +146,9 @@ def network(side: int, channels: int, classes: int) -> nn.Module:
 
 
 def trained(task: Task, how: How, epochs: int, seed: int) -> nn.Module:
-    """A network trained from nothing; the same start and order of images whatever ``how``."""
+    """Return a network trained from random weights; its start and the order of images do not depend
+    on ``how``.
+    """
     torch.manual_seed(seed)
     classes = int(task.labels.max()) + 1
     _, side, _, channels = task.images.shape
@@ -174,12 +176,12 @@ def trained(task: Task, how: How, epochs: int, seed: int) -> nn.Module:
 
 
 def pixels(images: Image) -> Tensor:
-    """n x H x W x C of uint8 as (n, C, H, W) in [0, 1]."""
+    """Return n x H x W x C of uint8 as (n, C, H, W) in [0, 1]."""
     return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255
 
 
 def scores(module: nn.Module, images: Image, wanted: Labels) -> tuple[float, float]:
-    """AUC and balanced accuracy, in per cent."""
+    """Return AUC and balanced accuracy, in per cent."""
     with torch.inference_mode():
         parts = [module(pixels(part)) for part in np.array_split(images, len(images) // 256 + 1)]
     said = torch.softmax(torch.cat(parts).double(), dim=1).numpy()
@@ -193,7 +195,7 @@ def scores(module: nn.Module, images: Image, wanted: Labels) -> tuple[float, flo
 
 
 def corrupted(images: Image, relation: Corruption) -> list[Image]:
-    """The images at each severity; the same ones for all networks."""
+    """Return the images at each severity, the same ones for all networks."""
     return [
         np.stack([relation.transform(image, severity, rng) for image in images])
         for severity in relation.severities
@@ -202,7 +204,7 @@ def corrupted(images: Image, relation: Corruption) -> list[Image]:
 
 
 def folds(relations: Sequence[Corruption]) -> dict[str, list[Corruption]]:
-    """The corruptions by the category that they are of."""
+    """Return the corruptions by category."""
     found = {
         category: [r for r in relations if r.name.rpartition("/")[2] in names]
         for category, names in medmnistc.CATEGORIES.items()
@@ -211,7 +213,7 @@ def folds(relations: Sequence[Corruption]) -> dict[str, list[Corruption]]:
 
 
 def measured(task: Task, sizes: Sizes, seed: int) -> Iterator[dict[str, object]]:
-    """One row per augmentation and corruption, and one of the clean images."""
+    """Return a row per augmentation and corruption, and one for clean images."""
     tests = {r.name: corrupted(task.tested, r) for r in task.corruptions}
 
     def rows(module: nn.Module, how: str, names: Sequence[str]) -> Iterator[dict[str, object]]:
@@ -237,7 +239,7 @@ def measured(task: Task, sizes: Sizes, seed: int) -> Iterator[dict[str, object]]
 
 
 def ours(relations: Sequence[Corruption], seed: int) -> How:
-    """MedMNIST-C's own augmentation (section 2.3), with these corruptions."""
+    """Return MedMNIST-C's own augmentation (section 2.3), with these corruptions."""
     augment = Augment(relations, seed=seed, continuous=True)
     return How(image=lambda image, _: augment(image))
 
@@ -246,7 +248,7 @@ def ours(relations: Sequence[Corruption], seed: int) -> How:
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per task and augmentation: scores, and gains over none with their p."""
+    """Return a row per task and augmentation: scores, and gains over none with their p."""
     rows = []
     for task, part in frame.groupby("task", sort=False):
         clean = part[part["corruption"] == "clean"].groupby("augmentation")
@@ -268,13 +270,13 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def published(flag: str, how: str) -> dict[str, float]:
-    """The paper's AUC without augmentation or gain with ``how``: on this set, and on all."""
+    """Return the paper's AUC without augmentation, or gain with ``how``, on this set and on all."""
     row = tables_of("medmnistc")["3"].printed(how)
     return {"paper: set": row[flag], "paper: mean": row["AVG"]}
 
 
 def over_tasks(frame: pd.DataFrame) -> pd.DataFrame:
-    """How much "ours (k-F)" gains over each other one, over the corruptions of all tasks."""
+    """Return the gains of "ours (k-F)" over each other one, over the corruptions of all tasks."""
     kept = frame[frame["corruption"] != "clean"].copy()
     kept["corruption"] = kept["task"] + "/" + kept["corruption"]
     rows = []
@@ -287,7 +289,7 @@ def over_tasks(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _means(kept: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Corruptions x augmentations, means over seeds."""
+    """Return means over seeds, corruptions x augmentations."""
     return kept.pivot_table(metric, "corruption", "augmentation")
 
 
@@ -298,7 +300,7 @@ def _p(differences: "pd.Series[float]") -> float:
 def tables(
     tasks: Sequence[Task], sizes: Sizes, seeds: int, out: Path
 ) -> Mapping[str, pd.DataFrame]:
-    """Measures, writes after every seed what there is, and gives the summaries."""
+    """Measure, write the scores so far after every seed, and return the summaries."""
     rows: list[dict[str, object]] = []
     found: dict[str, pd.DataFrame] = {}
     for seed in range(seeds):

@@ -1,4 +1,4 @@
-"""MedTest: accuracy on "Does the image show an instrument?" by what is accepted as its answer."""
+"""Compute MedTest's accuracy on "Does the image show an instrument?", by the accepted answer."""
 
 from typing import Any
 
@@ -16,20 +16,28 @@ from adaptive_vtt.types import Unanswered
 def instrument_readings(
     space: QuestionSpace, journal: Journal, strict: bool = True
 ) -> pd.DataFrame:
-    """Return accuracies on the question about instruments, by what is accepted as its answer.
+    """Return the accuracy on the question about instruments, for each kind of accepted answer.
 
-    After an instrument was put in, "yes", its "name", or "either" may be right. One row per
-    reading: accept, accuracy among the answers in the journal (a raw figure, with no
-    certificate) and answers. ``space``: the audit's own, as names come from its follow-ups.
+    If a follow-up has an added instrument, the answer may have to be "yes", the instrument's
+    "name", or "either".
+
+    Args:
+        space: The audit's space, whose follow-ups name the instruments.
+        journal: The audit's journal.
+        strict: As in `ContainsTruth`.
+
+    Returns:
+        A row per kind: "accept", "accuracy" of the journaled answers (which nothing certifies), and
+        the number of "answers".
     """
-    said = [
+    answers = [
         (row.question, row.answer_text)
         for call in journal.calls()
         for row in call.answers
         if row.loss is not None and space.question(row.question).concept == INSTRUMENTS
     ]
     rights: dict[str, list[float]] = {accept: [] for accept in ACCEPT}
-    for number, words in said:
+    for number, words in answers:
         question = space.question(number)
         sample, follow_up = space.pair(int(space.image_of(number)))
         if follow_up.details.get("adds") != "instrument":

@@ -1,8 +1,7 @@
-"""MedTest's nine relations: images per second at 512 x 512 on one core.
+"""Measure MedTest's nine relations in images per second, at 512 x 512 on one core.
 
-Source frames come from the endoscopy phantom (synthetic) and are drawn beforehand; what is
-timed is the processor time of ``Relation.apply``, with the detection of the black frame and
-the search for a free place.
+Source frames are synthetic, from the endoscopy phantom, and drawn beforehand. The time is the CPU
+time of ``Relation.apply``, which includes detecting the black frame and finding a free place.
 """
 
 import time
@@ -21,7 +20,7 @@ SIZE = 512
 
 
 def measure(relation: Relation, samples: Sequence[Sample], repeats: int) -> list[float]:
-    """Seconds of each application: every sample at every severity, ``repeats`` times."""
+    """Return the CPU seconds of each application, ``repeats`` times per sample and severity."""
     seconds = []
     for number in range(repeats):
         for index, sample in enumerate(samples):

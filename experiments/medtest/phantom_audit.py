@@ -1,13 +1,14 @@
-"""The phantom U-Net's error finding rates: calls to certify all nine relations.
+"""Count the calls that certify the error-finding rates of the phantom's U-Net.
 
-MedTest's relations (thesis LYU2308, CUHK 2024) at five severities on frames of the endoscopy
-phantom; an error is a Dice that drops by more than a quarter. The U-Net answers everything
-once; then audits replay its scores. A source image is asked about when the first of its
-follow-ups is drawn, and counts as a call. Frames whose source scores 0 stay in: their
-follow-ups are excluded questions, which no audit knows before asking, and which widen every
-interval. With ``--judged`` all sources are asked about beforehand (and counted), and those
-frames are left out, as in the thesis. "covered" counts runs in which every interval held the
-truth at every moment.
+The audits are about MedTest's nine relations (thesis LYU2308, CUHK 2024) at five severities, on
+frames of the endoscopy phantom. An error is a Dice that drops by more than a quarter. The U-Net
+answers everything once; then audits replay its scores. A source image is asked about when the first
+of its follow-ups is drawn, which counts as a call.
+
+Frames whose source scores 0 are kept. Their follow-ups are excluded questions, which no audit knows
+beforehand and which widen every interval. With ``--judged``, all sources are asked about
+beforehand, which counts, and these frames are left out, as in the thesis. "covered" counts runs in
+which every interval held the truth at every moment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Material:
-    """A space to replay audits on, its model's scores, the true EFRs (K,), frames left out."""
+    """A space on which audits are replayed, its model's scores, the true rates (K,), and the number
+    of frames left out.
+    """
 
     space: QuestionSpace
     model: Recorded
@@ -58,7 +61,7 @@ class Material:
 
 
 def answers_of(dataset: Dataset, severities: Sequence[int]) -> pd.DataFrame:
-    """The Dice of every source and follow-up image of ``dataset``, as Recorded reads them."""
+    """Return the Dice of every source and follow-up of ``dataset``, as `Recorded` reads them."""
     space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
     return all_answers(space, PythonModel(predict))
 
@@ -66,11 +69,11 @@ def answers_of(dataset: Dataset, severities: Sequence[int]) -> pd.DataFrame:
 def replayed(
     dataset: Dataset, severities: Sequence[int], answers: pd.DataFrame, *, judged: bool = False
 ) -> Material:
-    """The same questions, answered from the table ``answers``.
+    """Return the space with its questions answered from the table ``answers``.
 
-    ``judged``: without the frames whose source scores 0. The questions' numbers are others then,
-    and what is rendered with them, so source images stand in for follow-ups, and no masks are
-    known.
+    With ``judged``, frames whose source scores 0 are left out. This changes the numbers of
+    questions, and with them what is rendered, so source images stand in for follow-ups, and no
+    masks are known.
     """
     if not judged:
         space = QuestionSpace(dataset, ["medtest"], severities=severities, oracle=_oracle())
@@ -90,13 +93,15 @@ def _material(space: QuestionSpace, answers: pd.DataFrame, left_out: int) -> Mat
 
 
 def excluded(answers: pd.DataFrame) -> list[str]:
-    """The frames whose source scores 0."""
+    """Return the frames whose source scores 0."""
     zero = (answers["relation"] == "identity") & (answers["polyp"] == 0)
     return answers.loc[zero, "sample"].tolist()
 
 
 def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int) -> Row:
-    """One audit: its calls, those about sources, whether it certified all and never missed."""
+    """Run one audit. Return its calls, those about sources, and whether it certified all targets
+    and covered the truth.
+    """
     watch = Watch(material.efr)
     with Audit(
         material.space,
@@ -119,7 +124,9 @@ def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int
 
 
 def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
-    """One row per half-width and setting: mean calls, ratio to uniform, coverage, time."""
+    """Return mean calls, their ratio to uniform, coverage and time, a row per half-width and
+    setting.
+    """
     rows: list[Row] = []
     for width in half_widths:
         base = 0.0

@@ -1,7 +1,7 @@
-"""A small classifier of endoscopy frames: normal, polyp or blood; a classifier to audit.
+"""A small classifier of endoscopy frames (normal, polyp, blood), as a model to audit.
 
-Its weights come with the package; ``train_phantom`` made them, on synthetic frames alone. The
-model has never seen a patient's frame and is of no use on one.
+``train_phantom`` trained it on synthetic frames alone, and its weights come with the package. It
+was never trained on a patient's frame and is of no use on one.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ CLASSES = ("normal", "polyp", "blood")
 
 
 class Classifier(nn.Module):
-    """The U-Net's way down, the strongest response of each channel, and a layer."""
+    """The encoder of the U-Net, the maximum of each channel, and a linear layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Classifier(nn.Module):
         self.head = nn.Linear(WIDTHS[-1], len(CLASSES))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, 3, H, W), float in [0, 1], sides divisible by 16, to logits (n, 3)."""
+        """Return logits (n, 3) of images (n, 3, H, W), float in [0, 1], sides divisible by 16."""
         features = nn.functional.pixel_unshuffle(images, FOLD)
         for place, each in enumerate(self.blocks):
             features = each(nn.functional.max_pool2d(features, 2) if place else features)
@@ -50,10 +50,11 @@ class Classifier(nn.Module):
 
 
 def frames(count: int, *, size: int = 128, seed: int = 0) -> TableDataset:
-    """``count`` phantom frames, the classes in turn; polyps and blood come with their masks.
+    """Return ``count`` phantom frames, whose classes alternate; polyps and blood have masks.
 
-    "polyp": at least one polyp, no blood; "blood": blood, no polyp; "normal": neither. Stool,
-    instruments and text are in frames of all classes. Other seeds give other frames.
+    A frame of class "polyp" has at least one polyp and no blood, one of "blood" has blood and no
+    polyp, and one of "normal" neither. Stool, instruments and text occur in all classes. Other
+    seeds give other frames.
     """
     scenes = phantoms.frames(2 * count + 60, size=size, seed=seed, polyps=0.5, blood=0.5)
     every, columns = np.arange(len(scenes)), [scenes.concepts.index(c) for c in CLASSES[1:]]
@@ -73,14 +74,14 @@ def frames(count: int, *, size: int = 128, seed: int = 0) -> TableDataset:
 
 
 def predict_with(module: Classifier, images: Sequence[Image]) -> npt.NDArray[np.float64]:
-    """P of each class by ``module``, n x 3."""
+    """Return the probability of each class by ``module``, n x 3."""
     if not images:
         return np.zeros((0, len(CLASSES)))
     return torch.softmax(logits(module, pixels(images)).double(), dim=1).numpy()
 
 
 def predict(images: Sequence[Image]) -> npt.NDArray[np.float64]:
-    """P of each of CLASSES by the shipped model, n x 3, rows that sum to 1.
+    """Return the probability of each of CLASSES by the trained model, n x 3.
 
     Images are H x W x 1 or 3 uint8, of any size.
     """
@@ -89,5 +90,5 @@ def predict(images: Sequence[Image]) -> npt.NDArray[np.float64]:
 
 @cache
 def shipped() -> Classifier:
-    """The trained model, on the CPU, in eval mode; not to be trained further: load your own."""
+    """Return the trained model on the CPU, in eval mode. To train it further, load another one."""
     return load(Classifier(), WEIGHTS_FILE)

@@ -1,7 +1,7 @@
-"""Draws a phantom frame: albedo times light, plus reflections, then what lies on top.
+"""Draw a phantom frame: albedo times light, plus reflections, and then all objects on top.
 
-Each thing is drawn onto the canvas and gives back its mask. Lengths are shares of the frame's
-side, in the code as in the scene.
+Each object is drawn onto the canvas by a function that returns its mask. As in the scene, lengths
+are shares of the frame's side.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass
 class Canvas:
-    """A frame in the making, S x S: colour x light + reflections gives the picture."""
+    """An unfinished frame, S x S, whose picture is colour x light + reflections."""
 
     albedo: Floats  # S x S x 3, 0..1
     light: Floats
@@ -34,9 +34,9 @@ class Canvas:
 
 
 def noise(rng: np.random.Generator, cells: int, shape: tuple[int, ...]) -> Floats:
-    """Smooth noise (H x W) of about unit variance, with ``cells`` bumps along either side.
+    """Return smooth noise (H x W) of about unit variance, with ``cells`` bumps along either side.
 
-    Its grid does not depend on the shape, so it looks the same at every size.
+    Its grid does not depend on the shape, so the noise looks the same at every size.
     """
     grid = rng.standard_normal((cells, cells), dtype=np.float32)
     return cv2.resize(grid, (shape[1], shape[0]), interpolation=cv2.INTER_CUBIC)
@@ -56,7 +56,7 @@ _METAL = np.array([0.72, 0.73, 0.75], np.float32)
 
 
 class _Window(NamedTuple):
-    """A square piece of the canvas and its pixels' places relative to a centre."""
+    """A square part of the canvas, with its pixels' coordinates relative to a centre."""
 
     rows: slice
     columns: slice
@@ -86,9 +86,9 @@ def _turned(window: _Window, angle: float) -> tuple[Floats, Floats]:
 def _outline(
     window: _Window, patch: Patch | Polyp, rng: np.random.Generator, rough: float
 ) -> Floats:
-    """Distance from the centre as a share of the way to the wavy outline.
+    """Return the distance from the centre as a share of the distance to the wavy outline.
 
-    ``rough``: the waves' size; none is higher than 1.25 of it.
+    ``rough`` is the size of the waves, which are at most 1.25 times as high.
     """
     u, v = _turned(window, patch.angle)
     v = v / np.float32(patch.aspect)
@@ -105,7 +105,7 @@ def _outline(
 def draw_polyp(
     canvas: Canvas, polyp: Polyp, light: tuple[float, float], rng: np.random.Generator
 ) -> Mask:
-    """A lit dome (on a stalk for "ip", low for "iia") of its own colour, with a soft shadow."""
+    """Draw a lit dome of its own colour, with a soft shadow ("ip": on a stalk; "iia": low)."""
     size = canvas.size
     window = _window(size, polyp.x, polyp.y, polyp.reach + 0.9 * polyp.radius)
     away = _outline(window, polyp, rng, 0.16)
@@ -125,13 +125,13 @@ def draw_polyp(
 
 
 def _mark(mask: Mask, window: _Window, cover: Mask, thing: Patch | Polyp) -> None:
-    """Adds ``cover`` to the mask, and the centre's pixel: nothing drawn is without a mask."""
+    """Add ``cover`` and the centre's pixel to the mask, so that no object has an empty one."""
     mask[window.at] |= cover
     mask[int(thing.y * len(mask)), int(thing.x * len(mask))] = True
 
 
 def _stalk(window: _Window, polyp: Polyp, size: int) -> tuple[Floats, Floats]:
-    """The stalk's cover (0..1) and how round it is across: from the head outwards."""
+    """Return the stalk's cover (0..1) and its roundness across, from the head outwards."""
     u, v = _turned(window, polyp.angle + 0.7)
     length, half = polyp.radius * 2.0, polyp.radius * 0.36
     v = v + 0.12 * polyp.radius * np.sin(u / polyp.radius * 1.8)
@@ -150,7 +150,7 @@ def _shade(
     height: Floats,
     bumps: Floats,
 ) -> None:
-    """Changes the canvas's light, colour and reflections where the polyp is, and near it."""
+    """Change the canvas's light, colour and reflections at the polyp and near it."""
     at, strength, dome = window.at, polyp.contrast, _DOME[polyp.paris]
     pixels = polyp.radius * canvas.size
     height = cv2.GaussianBlur(height * dome, (0, 0), 0.1 * pixels + 0.3)
@@ -180,7 +180,7 @@ def _shade(
 
 
 def draw_blood(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generator) -> Mask:
-    """Dark red pools through which the wall's relief still shows; wet, so they shine."""
+    """Draw dark red pools that shine, and through which the wall's relief is visible."""
     mask = np.zeros((canvas.size, canvas.size), bool)
     for patch in patches:
         window = _window(canvas.size, patch.x, patch.y, patch.radius * 1.9)
@@ -198,7 +198,7 @@ def draw_blood(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generato
 
 
 def draw_stool(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generator) -> Mask:
-    """Yellow to brown residue with a lumpy, lit surface and a thin shadow."""
+    """Draw yellow to brown residue with a lumpy, lit surface and a thin shadow."""
     size = canvas.size
     mask = np.zeros((size, size), bool)
     brown = np.array(((0.50, 0.31, 0.12), (0.70, 0.50, 0.18))[int(rng.integers(2))], np.float32)
@@ -221,7 +221,7 @@ def draw_stool(canvas: Canvas, patches: Sequence[Patch], rng: np.random.Generato
 
 
 def draw_instrument(picture: Floats, tool: Instrument | None) -> Mask:
-    """A sheath shaded as a cylinder, its metal end, and jaws, loop or needle."""
+    """Draw a sheath, shaded as a cylinder, with a metal end, and jaws, a loop or a needle."""
     mask = np.zeros(picture.shape[:2], bool)
     if tool is None:
         return mask
@@ -245,7 +245,7 @@ def draw_instrument(picture: Floats, tool: Instrument | None) -> Mask:
 
 
 def _rod(picture: Floats, start: Point, end: Point, half: float, colour: Floats) -> Mask:
-    """A straight cylinder, lit along its upper side."""
+    """Draw a straight cylinder that is lit along its upper side."""
     size = len(picture)
     centre, way = (start + end) / 2, end - start
     length = float(np.linalg.norm(way))
@@ -275,7 +275,7 @@ def _wire(picture: Floats, points: Point, width: float, colour: Floats) -> Mask:
 
 
 def draw_text(image: Image, lines: Sequence[str]) -> Mask:
-    """Overlay text at the upper left, one line below the other."""
+    """Draw lines of overlay text at the upper left."""
     size = len(image)
     layer = np.zeros((size, size), np.uint8)
     for row, line in enumerate(lines):
@@ -294,7 +294,7 @@ def draw_text(image: Image, lines: Sequence[str]) -> Mask:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A frame and where things are to be seen in it; ``polyps`` has one mask for each polyp."""
+    """A frame with the masks of its objects; ``polyps`` has one mask for each polyp."""
 
     image: Image
     masks: dict[str, Mask]
@@ -302,18 +302,18 @@ class Drawing:
 
     @property
     def boxes(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Around each polyp: (x1, y1, x2, y2), the last two exclusive."""
+        """Return the box of each polyp, (x1, y1, x2, y2), whose last two ends are exclusive."""
         return tuple(map(around, self.polyps))
 
     @property
     def labelled(self) -> tuple[Box, ...]:
-        """Around each polyp, and around all that is seen of each other concept."""
+        """Return the box of each polyp, and one box around all of each other concept."""
         others = [Box(c, *around(m)) for c, m in self.masks.items() if c != "polyp" and m.any()]
         return (*(Box("polyp", *around) for around in self.boxes), *others)
 
 
 def draw(scene: Scene, size: int) -> Drawing:
-    """The frame of ``scene``, ``size`` x ``size`` x 3."""
+    """Return the frame of ``scene``, ``size`` x ``size`` x 3."""
     rng = generator(scene.seed, "phantom drawing", scene.index)
     canvas = _mucosa(scene, size, rng)
     view = _view(scene, size)
@@ -337,13 +337,13 @@ def draw(scene: Scene, size: int) -> Drawing:
 
 
 def _places(size: int) -> tuple[Floats, Floats]:
-    """The pixels' x (1, size) and y (size, 1), in shares of the side."""
+    """Return the pixels' x (1, size) and y (size, 1), in shares of the side."""
     at = ((np.arange(size) + 0.5) / size).astype(np.float32)
     return at[None, :], at[:, None]
 
 
 def _mucosa(scene: Scene, size: int, rng: np.random.Generator) -> Canvas:
-    """The bare wall: colour, vessels, the tube's light and its folds."""
+    """Draw the bare wall: its colour, vessels, folds, and the light in the tube."""
     coarse = max(size // 2, 48)
     x, y = _places(coarse)
     x = x + 0.02 * noise(rng, 6, (coarse, coarse))
@@ -368,7 +368,7 @@ def _mucosa(scene: Scene, size: int, rng: np.random.Generator) -> Canvas:
 
 
 def _fold(fold: Fold, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Factors on the light (dark behind the rim, lit before it), and the lit rim itself."""
+    """Return factors of the light (dark behind the rim, bright before it), and the bright rim."""
     across, along = x - np.float32(fold.x), y - np.float32(fold.y)
     away = np.sqrt(across**2 + along**2) + np.float32(1e-6)
     c, s = across / away, along / away
@@ -386,7 +386,9 @@ def _fold(fold: Fold, x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _colour(scene: Scene, size: int, tube: Floats, rng: np.random.Generator) -> Floats:
-    """Redder in places, deeper with depth, crossed by vessels, stained when badly prepared."""
+    """Return the wall's colour: partly redder, deeper with depth, with vessels, and stained if
+    badly prepared.
+    """
     red = 0.6 * noise(rng, 5, (size, size)) + 0.4 * noise(rng, 9, (size, size))
     ink = np.clip(1 - 0.10 * red, 0.6, 1.3) * (0.82 + 0.18 * tube)
     vessels = _vessels(size, rng) * (scene.vessels * (0.3 + 0.7 * tube))
@@ -403,7 +405,7 @@ def _colour(scene: Scene, size: int, tube: Floats, rng: np.random.Generator) -> 
 
 
 def _vessels(size: int, rng: np.random.Generator) -> Floats:
-    """Branching lines, 0..1: nine trees wander, and each branch has three thinner ones."""
+    """Return branching lines, 0..1, of nine trees; each branch has three thinner ones."""
     layer = np.zeros((size, size), np.uint8)
     starts, headings = rng.random((9, 2)), rng.uniform(0, 2 * np.pi, 9)
     for width in (0.007, 0.0042, 0.0025):
@@ -423,13 +425,13 @@ def _vessels(size: int, rng: np.random.Generator) -> Floats:
 def _shine(
     rng: np.random.Generator, size: int, relief: Floats, tube: Floats, gloss: float
 ) -> Floats:
-    """Reflections of the lamp: small, hard-edged, on rims and near walls."""
+    """Add the lamp's reflections, which are small and hard-edged, on rims and near walls."""
     field = relief + 0.5 * noise(rng, 34, (size, size)) + 0.45 * tube
     return np.clip((field - (2.25 - 0.65 * gloss)) * 4, 0, 1)
 
 
 def _expose(canvas: Canvas, scene: Scene, rng: np.random.Generator) -> Floats:
-    """Light onto colour, reflections, the lens's softness and the sensor's noise."""
+    """Combine light, colour and reflections, with the lens's softness and the sensor's noise."""
     size = canvas.size
     lit = np.clip(canvas.light, 0.02, 1.25)
     picture = canvas.albedo * lit[:, :, None]
@@ -440,7 +442,7 @@ def _expose(canvas: Canvas, scene: Scene, rng: np.random.Generator) -> Floats:
 
 
 def _view(scene: Scene, size: int) -> Floats:
-    """1 where the tissue is seen, 0 in the black frame, a soft edge between."""
+    """Return 1 where the tissue is visible and 0 in the black frame, with a soft edge."""
     x, y = _places(size)
     across, along = np.abs(x - 0.5), np.abs(y - 0.5)
     if scene.frame == "circular":

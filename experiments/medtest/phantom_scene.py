@@ -1,8 +1,8 @@
-"""What a phantom frame shows: planned from a seed, before and without drawing anything.
+"""Plan the content of a phantom frame from a seed, before anything is drawn.
 
-Lengths and positions are shares of the frame's side, x to the right and y down, so a scene
-looks the same at every size. Angles are radians. Everything here is invented: no frame,
-measure or frequency comes from a patient.
+Lengths and positions are shares of the frame's side, x to the right and y down, so a scene looks
+the same at every size. Angles are radians. Everything is invented: no frame, measure or frequency
+is a patient's.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _VIEW = 0.4
 
 @dataclass(frozen=True)
 class Polyp:
-    """A polyp; ``contrast`` in 0..1 says how much colour and relief set it off."""
+    """A polyp; ``contrast`` in 0..1 is how much its colour and relief differ from the wall."""
 
     x: float
     y: float
@@ -38,20 +38,20 @@ class Polyp:
 
     @property
     def size(self) -> str:
-        """The size class, worded as in MEDVQA-GI."""
+        """The size class, as MEDVQA-GI names it."""
         bounds = ((5, "< 5mm"), (10.5, "5-10mm"), (20.5, "11-20mm"))
         return next((name for bound, name in bounds if self.millimetres < bound), ">20mm")
 
     @property
     def position(self) -> str:
-        """Which ninth of the frame its centre is in, worded as in MEDVQA-GI, lower case."""
+        """The ninth of the frame that its centre is in, as MEDVQA-GI names it, in lower case."""
         row = ("upper", "center", "lower")[min(int(3 * self.y), 2)]
         column = ("left", "center", "right")[min(int(3 * self.x), 2)]
         return "center" if row == column == "center" else f"{row}-{column}"
 
     @property
     def reach(self) -> float:
-        """No part of the polyp is further from its centre than this."""
+        """The largest distance of a part of the polyp from its centre."""
         return self.radius * (2.2 if self.paris == "ip" else 1.2)
 
 
@@ -69,7 +69,7 @@ class Instrument:
     opening: float
 
     def distance(self, x: float, y: float) -> float:
-        """From a point to the tool's centre line, its tip included."""
+        """Return the distance of a point from the tool's centre line, with its tip."""
         start, end = np.array([self.x0, self.y0]), np.array([self.x1, self.y1])
         way = end - start
         way *= 1 + 3.2 * self.width / np.linalg.norm(way)
@@ -79,7 +79,7 @@ class Instrument:
 
 @dataclass(frozen=True)
 class Patch:
-    """A roundish patch of something that lies on the mucosa."""
+    """A roundish patch of something on the mucosa."""
 
     x: float
     y: float
@@ -106,7 +106,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that decides how frame ``index`` of the phantom of ``seed`` looks."""
+    """All properties of frame ``index`` of the phantom with this ``seed``."""
 
     seed: int
     index: int
@@ -129,7 +129,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Prevalence:
-    """How often things are to be seen. ``preparation``: the shares of levels 0 (worst) to 3."""
+    """How often objects occur. ``preparation``: the shares of levels 0 (worst) to 3."""
 
     polyp: float = 0.5
     instrument: float = 0.25
@@ -139,7 +139,7 @@ class Prevalence:
 
 
 def plan(seed: int, index: int, prevalence: Prevalence) -> Scene:
-    """Scene ``index`` of a seed; depends on the arguments only."""
+    """Return scene ``index`` of a seed, which depends on the arguments only."""
     rng = generator(seed, "phantom scene", index)
     lumen, radius = _lumen(rng)
     level = int(rng.choice(4, p=np.asarray(prevalence.preparation)))
@@ -177,14 +177,14 @@ def _lumen(rng: np.random.Generator) -> tuple[tuple[float, float], float]:
 
 
 def _mucosa(rng: np.random.Generator) -> tuple[float, float, float]:
-    """Red, green, blue: from orange to pink, from pale to deep."""
+    """Return red, green and blue, from orange to pink and from pale to deep."""
     red = rng.uniform(0.80, 0.98)
     green = red * rng.uniform(0.46, 0.66)
     return float(red), float(green), float(green * rng.uniform(0.62, 0.98))
 
 
 def _folds(rng: np.random.Generator, lumen: tuple[float, float], inner: float) -> tuple[Fold, ...]:
-    """Rings from the lumen outwards, each a little further from the one before."""
+    """Return rings from the lumen outwards, with growing distances."""
     folds, radius, (x, y) = [], inner * rng.uniform(1.1, 1.6), lumen
     bend = rng.normal(0, 0.1, 2)
     while radius < 1.0:
@@ -209,7 +209,7 @@ def _folds(rng: np.random.Generator, lumen: tuple[float, float], inner: float) -
 def _polyps(
     rng: np.random.Generator, lumen: tuple[float, float], inner: float
 ) -> tuple[Polyp, ...]:
-    """One to five that do not touch; at least one, the others as far as there is room."""
+    """Return one to five polyps that do not touch, fewer if there is no room."""
     wanted = 1 + min(int(rng.geometric(0.65)) - 1, MAX_POLYPS - 1)
     polyps: list[Polyp] = []
     for _ in range(200):
@@ -243,7 +243,7 @@ def _polyp(rng: np.random.Generator, lumen: tuple[float, float]) -> Polyp:
 
 
 def _instrument(rng: np.random.Generator, polyps: Sequence[Polyp]) -> Instrument | None:
-    """A tool that leaves every polyp's centre in view; None if no way in was found."""
+    """Return a tool that hides no polyp's centre, None if there is no such way in."""
     for _ in range(60):
         angle = rng.normal(0.3 * np.pi, 0.35 * np.pi)  # most come in from below, to the right
         start = 0.5 + 0.8 * np.array([np.cos(angle), np.sin(angle)])
@@ -266,7 +266,7 @@ def _instrument(rng: np.random.Generator, polyps: Sequence[Polyp]) -> Instrument
 def _stool(
     rng: np.random.Generator, level: int, polyps: Sequence[Polyp], instrument: Instrument | None
 ) -> tuple[Patch, ...]:
-    """Residue by preparation level; level 3 is clean."""
+    """Return residue for the preparation level, none for level 3."""
     least, most, largest = ((8, 16, 0.13), (4, 9, 0.08), (0, 3, 0.03), (0, 0, 0.01))[level]
     count = int(rng.integers(least, most + 1))
     return _patches(rng, count, (0.012, largest), polyps, instrument)
@@ -280,7 +280,7 @@ def _patches(
     instrument: Instrument | None,
     above: Sequence[Patch] = (),
 ) -> tuple[Patch, ...]:
-    """Patches that leave every polyp's centre in view, and whose own centre is in view."""
+    """Return patches with visible centres that hide no polyp's centre."""
     patches: list[Patch] = []
     for _ in range(20 * count):
         if len(patches) == count:
@@ -299,7 +299,7 @@ def _patches(
 
 
 def _within(rng: np.random.Generator, furthest: float) -> tuple[float, float]:
-    """A uniform point of the disc around the frame's centre."""
+    """Return a uniform point of the disc around the frame's centre."""
     away, angle = furthest * np.sqrt(rng.random()), rng.uniform(0, 2 * np.pi)
     return float(0.5 + away * np.cos(angle)), float(0.5 + away * np.sin(angle))
 

@@ -1,9 +1,9 @@
-"""A small U-Net that finds polyps in endoscopy frames: a segmenter to audit.
+"""A small U-Net that segments polyps in endoscopy frames, as a model to audit.
 
-After Ronneberger, Fischer and Brox, "U-Net: convolutional networks for biomedical image
-segmentation" (MICCAI 2015), shrunk: it sees 96 x 96 pixels, as 48 x 48 of twelve channels.
-Its weights come with the package; ``train_phantom`` made them, on synthetic frames alone. The
-model has never seen a patient's frame and is of no use on one.
+It follows Ronneberger, Fischer and Brox, "U-Net: convolutional networks for biomedical image
+segmentation" (MICCAI 2015), at a smaller size: its input is 96 x 96 pixels, as 48 x 48 of twelve
+channels. ``train_phantom`` trained it on synthetic frames alone, and its weights come with the
+package. It was never trained on a patient's frame and is of no use on one.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ BATCH = 64  # bounds the memory that predictions need, whatever the number of im
 
 
 def block(channels_in: int, channels_out: int) -> nn.Sequential:
-    """Two 3 x 3 convolutions, each with batch norm and ReLU."""
+    """Return two 3 x 3 convolutions, each with batch norm and ReLU."""
     layers: list[nn.Module] = []
     for channels in (channels_in, channels_out):
         # Batch norm adds its own offset, so the convolution needs none.
@@ -45,7 +45,7 @@ def block(channels_in: int, channels_out: int) -> nn.Sequential:
 
 
 class UNet(nn.Module):
-    """Four levels down and up again; one logit per pixel."""
+    """Network with four levels down and up again, and one logit per pixel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,9 @@ class UNet(nn.Module):
         self.head = nn.Conv2d(WIDTHS[0], FOLD**2, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, 3, H, W), float in [0, 1], sides divisible by 16, to logits (n, 1, H, W)."""
+        """Return logits (n, 1, H, W) of images (n, 3, H, W), float in [0, 1], sides divisible by
+        16.
+        """
         features = nn.functional.pixel_unshuffle(images, FOLD)
         passed: list[Tensor] = []
         for down in self.down:
@@ -69,13 +71,13 @@ class UNet(nn.Module):
 
 
 def frames(count: int, *, size: int = 128, seed: int = 0) -> Dataset:
-    """``count`` phantom frames with one to five polyps each, asked about polyps alone."""
+    """Return ``count`` phantom frames with one to five polyps each, asked about polyps alone."""
     everything = phantoms.frames(count, size=size, seed=seed, polyps="always")
     return View(everything, ["polyp"], [everything.concepts.index("polyp")])
 
 
 def pixels(images: Sequence[Image]) -> Tensor:
-    """Images H x W x 1 or 3 uint8 of any sizes as one tensor (n, 3, SIDE, SIDE) of uint8."""
+    """Return images, H x W x 1 or 3 uint8 of any sizes, as one tensor (n, 3, SIDE, SIDE)."""
     batch = torch.empty((len(images), 3, SIDE, SIDE), dtype=torch.uint8)
     for k, image in enumerate(images):
         small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -85,7 +87,7 @@ def pixels(images: Sequence[Image]) -> Tensor:
 
 
 def logits(module: nn.Module, batch: Tensor) -> Tensor:
-    """What ``module``, put into eval mode, says of ``pixels``; a bounded number at a time."""
+    """Return the logits of ``module``, in eval mode, for ``pixels``, in batches of bounded size."""
     module.eval()
     with torch.inference_mode():
         parts = [module(part.float() / 255) for part in torch.split(batch, BATCH)]
@@ -93,7 +95,7 @@ def logits(module: nn.Module, batch: Tensor) -> Tensor:
 
 
 def predict_with(module: UNet, images: Sequence[Image]) -> list[Mask]:
-    """The masks that ``module`` gives, 1 x H x W each, as large as the image."""
+    """Return the masks of ``module``, 1 x H x W each, as large as the image."""
     if not images:
         return []
     small = logits(module, pixels(images)).sigmoid()[:, 0].numpy()
@@ -101,21 +103,21 @@ def predict_with(module: UNet, images: Sequence[Image]) -> list[Mask]:
 
 
 def predict(images: Sequence[Image]) -> list[Mask]:
-    """Where the shipped model sees polyps: for every image a mask 1 x H x W of bool.
+    """Return the polyp mask of the trained model for every image, 1 x H x W of bool.
 
-    Images are H x W x 1 or 3 uint8, of any size; the model looks at SIDE x SIDE pixels.
+    Images are H x W x 1 or 3 uint8, of any size, and resized to SIDE x SIDE for the model.
     """
     return predict_with(shipped(), images)
 
 
 @cache
 def shipped() -> UNet:
-    """The trained model, on the CPU, in eval mode; not to be trained further: load your own."""
+    """Return the trained model on the CPU, in eval mode. To train it further, load another one."""
     return load(UNet(), WEIGHTS_FILE)
 
 
 def save(module: nn.Module, path: Path) -> None:
-    """Writes the weights as plain arrays: kernels and matrices as float16 to halve the file."""
+    """Write the weights as plain arrays, with kernels and matrices as float16."""
     arrays = {}
     for name, tensor in module.state_dict().items():
         array = tensor.numpy()
@@ -125,7 +127,7 @@ def save(module: nn.Module, path: Path) -> None:
 
 
 def load(module: M, path: Path) -> M:
-    """``module`` with the weights that ``save`` wrote, float32, in eval mode."""
+    """Return ``module`` with the weights that ``save`` wrote, as float32, in eval mode."""
     with np.load(path, allow_pickle=False) as stored:
         module.load_state_dict({name: torch.from_numpy(stored[name]) for name in stored.files})
     module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # nearly twice as fast
@@ -134,5 +136,5 @@ def load(module: M, path: Path) -> M:
 
 
 def _resized(p: npt.NDArray[np.float32], size: tuple[int, ...]) -> Mask:
-    """P(polyp) of SIDE x SIDE as a mask of ``size``, (H, W)."""
+    """Return P(polyp) of SIDE x SIDE as a mask of ``size``, (H, W)."""
     return cv2.resize(p, (size[1], size[0]), interpolation=cv2.INTER_LINEAR) >= 0.5

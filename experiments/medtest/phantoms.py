@@ -1,7 +1,7 @@
-"""The endoscopy phantom: synthetic frames whose truth is known, for audits and for tests.
+"""The endoscopy phantom: synthetic frames with known truth, for audits and for tests.
 
-Every frame is drawn from a seed; none shows a patient. As in imaging, a phantom stands in
-for the body where what is to be measured must be known beforehand.
+Every frame is drawn from a seed, and none shows a patient. As in imaging, a phantom replaces a body
+if what is measured has to be known beforehand.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _VERSION = 2  # part of the fingerprint: goes up when the same seed gives other 
 
 
 class Phantom(DrawnDataset[Scene, "Drawing"]):
-    """Planned scenes, each drawn when asked for; made by ``frames``."""
+    """Planned scenes, which ``frames`` makes and which are drawn when they are asked for."""
 
     def __init__(
         self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
@@ -54,11 +54,13 @@ class Phantom(DrawnDataset[Scene, "Drawing"]):
         return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
 
     def polyp_masks(self, index: int) -> tuple[Mask, ...]:
-        """Where each polyp of ``scene(index).polyps`` is seen: size x size each, never empty."""
+        """Return the visible pixels of each of ``scene(index).polyps``, never none, size x size."""
         return self.drawing(index).polyps
 
     def polyp_boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
-        """Around each polyp: (x1, y1, x2, y2) in pixels, the last two exclusive."""
+        """Return the box of each polyp in pixels, (x1, y1, x2, y2), whose last two ends are
+        exclusive.
+        """
         return self.drawing(index).boxes
 
     def draw(self, index: int) -> "Drawing":
@@ -135,7 +137,7 @@ def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
 
 
 def _metadata(scene: Scene) -> dict[str, Any]:
-    """One value per column; those of a polyp are the largest one's, "none" without any."""
+    """Return a value per column. Those of a polyp are the largest one's, "none" without any."""
     largest = max(scene.polyps, key=lambda polyp: polyp.radius, default=None)
     return {
         "synthetic": True,

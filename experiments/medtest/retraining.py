@@ -62,7 +62,9 @@ Pairs = list[tuple[Image, Found]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much: frames trained on again, epochs, frames audited, half-width of the audits."""
+    """The numbers of frames trained on again, of epochs and of frames audited, and the half-width
+    of audits.
+    """
 
     trained: int
     epochs: int
@@ -95,7 +97,7 @@ class Task:
 
     @property
     def relations(self) -> list[RelationDefaults]:
-        """What is audited: the original frames, too, unless they are what others are judged by."""
+        """The audited relations, with original frames unless others are compared with them."""
         names = [self.family] if self.oracle.needs_source else ["identity", self.family]
         return resolve(names)
 
@@ -145,9 +147,10 @@ TASKS: Mapping[str, Task] = {
 def audited(
     task: Task, module: nn.Module, sizes: Sizes, frames: int, seed: int
 ) -> tuple[pd.DataFrame, int]:
-    """Error rate of every relation, certified on frames of seed ``frames``; and the calls.
+    """Return the error rate of every relation, certified on frames of seed ``frames``, and the
+    calls.
 
-    Rows by relation: estimate, lower, upper.
+    Rows are relations, with estimate, lower and upper.
     """
     dataset, relations = task.frames(sizes.audited, size=DRAWN, seed=frames), task.relations
     space = QuestionSpace(dataset, relations, oracle=task.oracle)
@@ -161,10 +164,10 @@ def audited(
 
 
 def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) -> nn.Module:
-    """The shipped model, trained further on the mix that ``avtt export --mix`` writes: original
-    frames and as many perturbed ones.
+    """Return the trained model after further training on the mix of ``avtt export --mix``.
 
-    ``shares``: relation -> how much of the perturbed half is to be its.
+    The mix has original frames and as many perturbed ones. ``shares``: relation -> its share of the
+    perturbed half.
     """
     frames = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
     space = QuestionSpace(frames, ["identity", task.family], oracle=task.oracle, seed=seed)
@@ -183,7 +186,7 @@ def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) 
 def scored(
     task: Task, modules: Mapping[str, nn.Module], sizes: Sizes, seed: int
 ) -> dict[str, dict[str, float]]:
-    """Relation -> "metric model" -> its value on the table's frames; the original ones first."""
+    """Return relation -> "metric model" -> value on the table's frames, original ones first."""
     dataset = task.frames(sizes.audited, size=DRAWN, seed=TABLED)
     found: dict[str, dict[str, float]] = {}
     for name, pairs in _versions(task, dataset, seed):
@@ -197,7 +200,7 @@ def scored(
 
 
 def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
-    """The table: original frames, every relation, and the average; before and after."""
+    """Return the table before and after: original frames, every relation, and the average."""
     names = [r.name for r in task.relations if r.name != "identity"]
     modules = {BEFORE: task.start()}
     rates, calls = audited(task, modules[BEFORE], sizes, SEARCHED, seed)
@@ -218,7 +221,7 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
 
 
 def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pairs]]:
-    """The frames as they are, as "identity", and one follow-up of each per relation."""
+    """Return the original frames, as "identity", and one follow-up of each per relation."""
     yield "identity", [_pair(dataset.sample(k)) for k in range(len(dataset))]
     for relation in resolve([task.family]):
         pairs = []

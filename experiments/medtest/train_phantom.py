@@ -93,7 +93,7 @@ def fit(
 
 
 def _turned(images: Tensor, targets: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One of the eight mirrorings and transpositions of a batch, masks with the images."""
+    """Return one of the eight mirrorings and transpositions of a batch and of its masks."""
     mirror, upside_down, transpose = (torch.rand(3, generator=rng) < 0.5).tolist()
     found = []
     for part in (images, targets):
@@ -106,7 +106,7 @@ def _turned(images: Tensor, targets: Tensor, rng: torch.Generator) -> tuple[Tens
 
 
 def dice_loss(logits: Tensor, masks: Tensor) -> Tensor:
-    """Cross-entropy per pixel plus 1 - Dice per image; (n, 1, H, W) and (n, H, W) bool."""
+    """Return cross-entropy per pixel plus 1 - Dice per image; (n, 1, H, W) and (n, H, W) bool."""
     wanted = masks[:, None].float()
     entropy = nn.functional.binary_cross_entropy_with_logits(logits, wanted)
     p = logits.sigmoid()
@@ -115,18 +115,18 @@ def dice_loss(logits: Tensor, masks: Tensor) -> Tensor:
 
 
 def class_loss(logits: Tensor, classes: Tensor) -> Tensor:
-    """Cross-entropy; (n, 3) and (n,) of int64."""
+    """Return the cross-entropy of logits (n, 3) and classes (n,) of int64."""
     return nn.functional.cross_entropy(logits, classes)
 
 
 def pictures(dataset: Dataset) -> list[Image]:
-    """All images of ``dataset``."""
+    """Return all images of ``dataset``."""
     samples = (dataset.sample(k) for k in range(len(dataset)))
     return [sample.image for sample in samples if sample.image is not None]
 
 
 def pairs(dataset: Dataset) -> tuple[list[Image], list[Mask]]:
-    """All images of ``dataset`` and the masks of their polyps; each frame is drawn once."""
+    """Return all images of ``dataset`` and the masks of their polyps. Each frame is drawn once."""
     images, masks = [], []
     for k in range(len(dataset)):
         sample = dataset.sample(k)
@@ -136,7 +136,7 @@ def pairs(dataset: Dataset) -> tuple[list[Image], list[Mask]]:
 
 
 def mask_targets(masks: Sequence[Mask]) -> Tensor:
-    """Masks of any size as (n, SIDE, SIDE) of bool."""
+    """Return masks of any size as (n, SIDE, SIDE) of bool."""
     small = [
         cv2.resize(mask.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA) >= 0.5
         for mask in masks
@@ -145,13 +145,13 @@ def mask_targets(masks: Sequence[Mask]) -> Tensor:
 
 
 def classes_of(dataset: Dataset) -> NDArray[np.int64]:
-    """The place of each sample's class, (n,)."""
+    """Return the position of each sample's class, (n,)."""
     every = np.arange(len(dataset))[:, None]
     return dataset.truth(every, np.arange(len(CLASSES))).argmax(axis=1)
 
 
 def train_unet(count: int, epochs: int, seed: int) -> UNet:
-    """A U-Net trained on ``count`` frames, each with a polyp."""
+    """Return a U-Net trained on ``count`` frames, each with a polyp."""
     images, masks = pairs(phantoms.frames(count, size=DRAWN, seed=TRAINED, polyps="always"))
     torch.manual_seed(seed)
     module = UNet()
@@ -168,7 +168,9 @@ def train_unet(count: int, epochs: int, seed: int) -> UNet:
 
 
 def train_classifier(unet: UNet, count: int, epochs: int, seed: int) -> Classifier:
-    """A classifier trained on ``count`` frames, a third of each class, from ``unet``'s way down."""
+    """Return a classifier trained on ``count`` frames, a third of each class, from the encoder of
+    ``unet``.
+    """
     dataset = frames(count, size=DRAWN, seed=TRAINED)
     targets = torch.from_numpy(classes_of(dataset))
     torch.manual_seed(seed)
@@ -179,7 +181,7 @@ def train_classifier(unet: UNet, count: int, epochs: int, seed: int) -> Classifi
 
 
 def unet_card(module: UNet, count: int, epochs: int, seed: int) -> str:
-    """The segmenter's card; its figures are measured here."""
+    """Return the segmenter's card, with figures that are measured here."""
     dataset = phantoms.frames(TESTED, size=DRAWN, seed=HELD_OUT, polyps="always")
     images, masks = pairs(dataset)
     found = predict_with(module, images)
@@ -216,7 +218,7 @@ mean Dice {dice.mean():.3f}, median {np.median(dice):.3f}, mean IoU {iou.mean():
 
 
 def classifier_card(module: Classifier, count: int, epochs: int, seed: int) -> str:
-    """The classifier's card; its figures are measured here."""
+    """Return the classifier's card, with figures that are measured here."""
     dataset = frames(TESTED, size=DRAWN, seed=HELD_OUT)
     said = phantom_classifier.predict_with(module, pictures(dataset)).argmax(axis=1)
     true, places = classes_of(dataset), range(len(CLASSES))
@@ -277,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _ship(module: M, path: Path, card: Callable[[M], str]) -> None:
-    """Writes the weights and, beside them, the card; raises SystemExit for too large a file."""
+    """Write the weights, and the card next to them. Raise SystemExit if the file is too large."""
     save(module, path)
     if path.stat().st_size >= SIZE_LIMIT:
         raise SystemExit(f"{path}: {path.stat().st_size} bytes, over the limit of {SIZE_LIMIT}")

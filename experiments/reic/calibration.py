@@ -1,12 +1,12 @@
-"""When two words are similar enough, and how good each way of comparing them is.
+"""Choose the similarity from which on two words are the same, and rate the ways to compare words.
 
-REIC does not say above which similarity two words are the same object. The thresholds here
-were chosen for the highest F1 on one half of pairs.tsv, our own pairs of words from the
-vocabulary of COCO and VOC, judged before any was compared; the other half was held out::
+REIC does not state from which similarity on two words are the same object. The thresholds here have
+the highest F1 on one half of pairs.tsv. These pairs of words from the vocabulary of COCO and VOC
+are our own, and were judged before any was compared. The other half was held out::
 
     python -m adaptive_vtt.experiments.reic.calibration --wordnet /folder/of/wordnet
 
-prints, for each way that can be used here, precision and recall on the held-out half.
+prints precision and recall on the held-out half, for each way that can be used here.
 """
 
 from argparse import ArgumentParser
@@ -41,12 +41,17 @@ def pairs() -> list[Pair]:
 
 
 def calibrate(scores: npt.ArrayLike, same: npt.ArrayLike) -> float:
-    """The threshold (score >= threshold: the same) with the highest F1.
+    """Return the threshold with the highest F1, where score >= threshold counts as the same.
 
-    ``scores`` (n,): infinite where another way has said that they are the same, or where
-    there is none; ``same`` (n,): what is right. Half way between two scores; of equally
-    good ones the highest. Raises InputError unless some are the same and two finite scores
-    differ.
+    It is half way between two scores; of equally good thresholds it is the highest.
+
+    Args:
+        scores: Scores, (n,); infinite where another way counts the pair as the same, or has no
+            score.
+        same: Whether the pair is the same, (n,).
+
+    Raises:
+        InputError: No pair is the same, or fewer than two finite scores differ.
     """
     values, right = np.asarray(scores, float), np.asarray(same, bool)
     levels = np.unique(values[np.isfinite(values)])
@@ -67,7 +72,7 @@ def calibrate(scores: npt.ArrayLike, same: npt.ArrayLike) -> float:
 
 
 def quality(matcher: Matcher, judged: Sequence[Pair]) -> tuple[float, float]:
-    """Precision (1 where nothing is taken for the same) and recall."""
+    """Return precision (1 if nothing counts as the same) and recall."""
     taken = np.array([matcher(pair.one, pair.other) for pair in judged])
     right = np.array([pair.same for pair in judged])
     both = float((taken & right).sum())
@@ -75,8 +80,9 @@ def quality(matcher: Matcher, judged: Sequence[Pair]) -> tuple[float, float]:
 
 
 def threshold(way: EmbeddingSame, others: Sequence[Matcher], judged: Sequence[Pair]) -> float:
-    """The threshold that `calibrate` chooses, from those pairs that no other way already takes for
-    the same."""
+    """Return the threshold that `calibrate` chooses, from the pairs that no other way counts as the
+    same.
+    """
     rest = AnyOf(others)
     scores = [np.inf if rest(p.one, p.other) else way.similarity(p.one, p.other) for p in judged]
     return calibrate(scores, [p.same for p in judged])
@@ -87,7 +93,7 @@ Rows = dict[str, Matcher | str]
 
 
 def ways(wordnet: Path | None, vectors: Path | None, judged: Sequence[Pair]) -> Rows:
-    """All ways there are; thresholds are chosen on ``judged``."""
+    """Return all ways that can be used, with thresholds chosen on ``judged``, by name."""
     rows: Rows = {
         "equal words": Literal(),
         "number": Folding(heads=False),
@@ -124,7 +130,7 @@ def _vectors(file: Path | None) -> dict[str, Callable[[], EmbeddingSame]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the table; see the head of this module."""
+    """Print the table; see the module's docstring."""
     options = ArgumentParser(description="Precision and recall of ways to compare words.")
     options.add_argument("--wordnet", type=Path, help="its folder (default: $WNSEARCHDIR)")
     options.add_argument("--vectors", type=Path, help="a file of word vectors, GloVe or .vec")

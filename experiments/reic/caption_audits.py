@@ -1,9 +1,9 @@
-"""Certifying a captioner whose every fault is known: captions that adaptive choice saves.
+"""Count the captions that certify a captioner whose every fault is known.
 
-Captions to certify the violation rates of REIC's three relations to +-.05, at 95 % together,
-against uniform draws with the same guarantee. Scenes, captioner and all draws follow from the
-seed; a mean over seeds is given with its standard error. Images come with exact boxes; captions
-about hidden boxes are paid for.
+The violation rates of REIC's three relations are certified to +-.05, at 95 % together, by adaptive
+and by uniform draws with the same guarantee. Scenes, captioner and draws follow from the seed. A
+mean over seeds has its standard error. Images have exact boxes. Captions about hidden boxes count,
+too.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from .template_captioner import TemplateCaptioner
 
 
 def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
-    """Captions until all three rates are certified; a row per seed and strategy."""
+    """Return the captions until all three rates are certified, a row per seed and strategy."""
     rows = []
     for seed in range(seeds):
         captioner = TemplateCaptioner(seed=seed)
@@ -57,8 +57,9 @@ def certifying(count: int, half_width: float, seeds: int) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame, by: str, baseline: str, figures: Sequence[str]) -> pd.DataFrame:
-    """Mean and standard error of each figure per ``by``, and the ratio of means to the
-    baseline's."""
+    """Return mean and standard error of each figure per ``by``, and the ratio of its mean to the
+    baseline's.
+    """
     groups = table.groupby(by, sort=False)
     found = pd.DataFrame({"seeds": groups["seed"].count()})
     for figure in figures:

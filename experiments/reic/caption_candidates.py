@@ -1,10 +1,10 @@
-"""What it changes that an audit's candidates are fixed before the caption, the paper's after it.
+"""Compare follow-ups whose candidates are chosen before the caption with REIC's, chosen after it.
 
-REIC locates what the caption names and then chooses follow-ups; an audit here chooses them from
-what the detector found, or from what a caption recorded beforehand names, before anything is asked
-(``relations/reic.py``): where a box bears that name and, with captions of hidden boxes, where
-hiding one takes the name away. All are judged alike, by what the caption names. docs/papers.md says
-when candidates after the caption would be valid.
+REIC locates the objects that the caption names and then chooses follow-ups. An audit has to choose
+candidates before anything is asked (``relations/reic.py``). It locates objects by the detector's
+boxes, or by a caption recorded beforehand: a box with the same name, and, if captions of hidden
+boxes are recorded, too, a box without which the name is missing. All follow-ups are judged alike,
+by what the caption names. docs/papers.md explains when candidates after the caption would be valid.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,8 +25,10 @@ from .reic_scheme import STATUSES, Step, judge, statuses
 def before_and_after(
     bench: Bench, detected: Dataset, oracle: ReducedCaptions, steps: list[Step]
 ) -> pd.DataFrame:
-    """What follow-ups do to the objects named, and how many break a rule; a row per relation and
-    way. ``steps``: of the paper's scheme, on the same boxes."""
+    """Return what follow-ups do to named objects, and how many break a rule, per relation and way.
+
+    ``steps`` are those of the paper's scheme, on the same boxes.
+    """
     received = {detected.sample_id(step.sample): step.received for step in steps}
     said = {sample: Received(one.answer, {}) for sample, one in received.items()}
     plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, received))
@@ -46,7 +48,7 @@ def before_and_after(
 
 
 def together(counted: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``before_and_after``, of several seeds, added up by relation and way."""
+    """Return the rows of ``before_and_after`` of several seeds, added up by relation and way."""
     counts = [*STATUSES, "follow-ups", "violations"]
     found = counted.groupby(["relation", "candidates"], sort=False)[counts].sum().reset_index()
     share = 100 * found["violations"] / found["follow-ups"].where(found["follow-ups"] > 0)
@@ -60,8 +62,11 @@ def presumed(
     steps: Iterable[Step],
     naming: Naming | None = None,
 ) -> Iterator[Step]:
-    """For each step the candidate of the same image, relation and rank that an audit has (with
-    ``naming``, where there is any); none where it has fewer."""
+    """Yield, for each step, the audit's candidate of the same image, relation and rank, if there is
+    one.
+
+    ``naming`` gives the names of boxes; without it, the detector does.
+    """
     for step in steps:
         sample = detected.sample(step.sample)
         every = Reduced(step.kind, naming=naming).candidates(sample)

@@ -1,14 +1,14 @@
-"""REIC's Table II: how many images MetaIC, ROME and REIC can use, and what they report there.
+"""REIC's Table II: the images that MetaIC, ROME and REIC can use, and their reports.
 
 MetaIC inserts an object at each of its four overlaps, ROME removes one of up to three annotated
-objects, REIC asks about three follow-ups per image and relation. MetaIC compares the literal names
-of classes, ROME also other words that mean the same, as their code does.
+objects, and REIC asks about three follow-ups per image and relation. As their code does, MetaIC
+compares the literal names of classes, and ROME also other words with the same meaning.
 
-A report is right where one of the captions has a fault about a thing that it names: left out, taken
-for another, or made up (``TemplateCaptioner.explain``; REIC's reports: ``caption_truth.py``). What
-is counted are pairs of captions, as in the paper: *violations*, reported and right about
-something; *false alarms*, reported and right about nothing. *captions* are all that were asked
-for, those of sources included.
+A report is right if one of the captions has a fault about an object that it names: the object is
+left out, named as another, or made up (``TemplateCaptioner.explain``; for REIC's reports see
+``caption_truth.py``). As in the paper, pairs of captions are counted. *violations* are reported and
+right about something, *false alarms* are reported and right about nothing. *captions* are all that
+were asked for, with those of sources.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,9 @@ Edit = MetaIC | ROME
 
 @dataclass(frozen=True)
 class Pair:
-    """Two captions: of an image, and of what an edit made of it. ``reported``: names that break
-    a rule; ``right``: those of them that one of the captions is really wrong about."""
+    """Two captions, of an image and of an edited copy. ``reported``: names that break a rule;
+    ``right``: those of them about which a caption is really wrong.
+    """
 
     sample: int
     reported: tuple[str, ...]
@@ -46,7 +47,7 @@ class Pair:
 def table_2(
     bench: Bench, frame: pd.DataFrame, steps: list[Step], same: Same, seed: int
 ) -> pd.DataFrame:
-    """A row per method; ``frame`` and ``steps`` are REIC's (``verdicts``, ``scheme``)."""
+    """Return a row per method; ``frame`` and ``steps`` are REIC's (``verdicts``, ``scheme``)."""
     reader = language.reader()
     rivals: list[tuple[str, Edit, CaptionClasses]] = [
         ("MetaIC", MetaIC(cut_outs(bench.dataset)), CaptionClasses()),
@@ -86,8 +87,7 @@ def _counts(pairs: list[Pair]) -> dict[str, int]:
 
 
 def edited(bench: Bench, edit: Edit, oracle: CaptionClasses, seed: int) -> Iterator[Pair]:
-    """Every follow-up that an edit has of the scenes, judged; those that it cannot make are
-    left out."""
+    """Yield every follow-up that an edit can make of the scenes, judged."""
     for index in range(len(bench.dataset)):
         sample = bench.dataset.sample(index)
         source = bench.captioner.explain(sample.require_image())
@@ -120,7 +120,8 @@ def _reported(
 
 
 def faults(told: Told) -> set[str]:
-    """The kinds that a caption is wrong about: left out, taken for others, and what for, and
-    what is made up."""
+    """Return the kinds about which a caption is wrong: left out, named as others, these others, and
+    made up.
+    """
     mistaken = {*told.misclassified, *told.misclassified.values()}
     return {*told.omitted, *mistaken, *told.fabricated}

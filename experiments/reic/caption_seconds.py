@@ -1,9 +1,9 @@
 """Table VIII of REIC (TSE 2024): seconds per step at 480 x 640, on one thread, without the model.
 
-Localisation is per image: versions with hidden boxes are drawn and captions are read and
-matched. Scoring is of all candidates of an image, of all three relations, from drawing their
-parameters to the choice of the follow-ups; generation is per follow-up: its share of that, and
-the picture. Checking is per follow-up: statuses, reading and matching its caption, the rules.
+Localisation is per image: versions with hidden boxes are drawn, and captions are read and matched.
+Scoring is of all candidates of an image and all three relations, from drawing their parameters to
+choosing the follow-ups. Generation is per follow-up: its share of the scoring, and the picture.
+Checking is per follow-up: statuses, reading and matching its caption, and the rules.
 """
 
 import time
@@ -32,7 +32,7 @@ PUBLISHED["localisation, all by hiding"] = PUBLISHED["localisation"]
 
 
 class Timed:
-    """A captioner that knows how long it took."""
+    """A captioner that adds up its seconds."""
 
     def __init__(self, captioner: Captioner) -> None:
         self.captioner = captioner
@@ -46,7 +46,7 @@ class Timed:
 
 
 class Watch:
-    """What each step took, the captioner's time taken off."""
+    """The seconds of each step, without those of the captioner."""
 
     def __init__(self, captioner: Timed) -> None:
         self.captioner = captioner
@@ -60,7 +60,7 @@ class Watch:
         return result
 
     def table(self) -> pd.DataFrame:
-        """Median and 95 % quantile of each step in seconds, beside the paper's."""
+        """Return median and 95 % quantile of each step in seconds, and the paper's seconds."""
         rows = [
             {
                 "step": step,
@@ -74,7 +74,9 @@ class Watch:
 
 
 def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
-    """Over ``count`` scenes; localisation as it comes, and once with no box's name known."""
+    """Return the table over ``count`` scenes, with localisation as usual, and without any box's
+    name.
+    """
     dataset, selection = scenes(count, seed=seed, size=SIZE), Selection(seed=seed)
     captioner = Timed(TemplateCaptioner(seed=seed))
     oracle = ReducedCaptions(language.reader(), same)

@@ -61,7 +61,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two captions: by kind named, which kinds it stands for in each, None for nothing."""
+    """Two captions, with the kinds that each kind named in them stands for, None for nothing."""
 
     source: Told
     follow_up: Told
@@ -70,12 +70,12 @@ class _Pair:
     up: float
 
     def whole(self) -> bool:
-        """Whether all things that the source names, and at least one, are in view."""
+        """Return whether the source names anything, and all of it is in view."""
         things = [k for kinds in stands_for(self.source).values() for k in kinds if k]
         return bool(things) and all(self.shares.get(k, 0.0) >= self.up for k in things)
 
     def of_source(self, kind: str) -> tuple[str | None, bool]:
-        """Error and violation of a kind that the source's caption names."""
+        """Return error and violation of a kind that the source's caption names."""
         kinds = stands_for(self.source)[kind]
         meant = stands_for(self.follow_up).get(kind)
         right = kind in kinds
@@ -94,7 +94,7 @@ class _Pair:
         return error, broken
 
     def of_follow_up(self, kind: str) -> tuple[str, bool]:
-        """Error and violation of a kind that only the follow-up's caption names."""
+        """Return error and violation of a kind that only the follow-up's caption names."""
         meant = stands_for(self.follow_up)[kind]
         if kind in meant:
             error = "1.1" if kind in self.source.misclassified else "2.1"
@@ -111,9 +111,9 @@ def truth(
     down: float = T_DOWN,
     up: float = T_UP,
 ) -> list[Unit]:
-    """One unit per name of the source's caption, and per name that only the follow-up's has.
+    """Return a unit per name of the source's caption, and per name that only the follow-up's has.
 
-    ``shares``: how much of each kind in the scene the follow-up shows, 0..1.
+    ``shares`` is how much of each kind in the scene the follow-up shows, 0..1.
     """
     pair = _Pair(source, follow_up, shares, down, up)
     before, after = named(source), named(follow_up)
@@ -128,7 +128,7 @@ def truth(
 
 
 class Explaining(Protocol):
-    """A captioner that says what it meant."""
+    """A captioner that explains what it meant."""
 
     def explain(self, image: Image) -> Told: ...
 
@@ -136,7 +136,7 @@ class Explaining(Protocol):
 def truths_of(
     captioner: Explaining, sample: Sample, reduction: Crop | Stretch | Rotate
 ) -> list[Unit]:
-    """``truth`` of the captions of a sample, which has exact masks, and of its follow-up."""
+    """Return ``truth`` of the captions of a sample, which has exact masks, and of its follow-up."""
     there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
     shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
     image = sample.require_image()
@@ -145,12 +145,12 @@ def truths_of(
 
 
 def named(told: Told) -> dict[str, str]:
-    """Kind -> its name as it stands in the caption."""
+    """Return kind -> its name in the caption."""
     return {KINDS_OF_WORDS[word]: word for word, _ in told.named}
 
 
 def stands_for(told: Told) -> dict[str, set[str | None]]:
-    """Kind named -> the kinds that are meant by it, None for nothing."""
+    """Return kind named -> the kinds that it stands for, None for nothing."""
     found: dict[str, set[str | None]] = {}
     for word, kind in told.named:
         found.setdefault(KINDS_OF_WORDS[word], set()).add(kind)

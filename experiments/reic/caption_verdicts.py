@@ -1,6 +1,6 @@
-"""Verdicts of REIC's scheme beside the truth, about a captioner whose every fault is known.
+"""Verdicts of REIC's scheme and the truth, about a captioner whose every fault is known.
 
-What is really wrong is defined in ``caption_truth.py``; the scheme is ``reic_scheme.py``.
+``caption_truth.py`` defines the faults; ``reic_scheme.py`` is the scheme.
 """
 
 import hashlib
@@ -55,13 +55,13 @@ Place = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Bench:
-    """Scenes and the captioner they are shown to; ``dataset`` has the exact masks."""
+    """Scenes and the captioner that describes them; ``dataset`` has the exact masks."""
 
     dataset: Dataset
     captioner: Remembered
 
     def truths(self, steps: Iterable[Step]) -> dict[Place, list[Unit]]:
-        """Of each step what is really wrong."""
+        """Return the faults of each step's captions."""
         return {
             place(step): truths_of(self.captioner, self.dataset.sample(step.sample), step.reduction)
             for step in steps
@@ -70,7 +70,9 @@ class Bench:
     def judged_again(
         self, detected: Dataset, steps: Iterable[Step], oracle: ReducedCaptions
     ) -> list[Step]:
-        """The same follow-ups by another oracle, which hears the versions that it needs."""
+        """Return the same follow-ups judged by another oracle, which receives the versions it
+        needs.
+        """
         found, received = [], {}
         for step in steps:
             sample = detected.sample(step.sample)
@@ -83,21 +85,21 @@ class Bench:
 
 
 def hidden(steps: Iterable[Step]) -> float:
-    """The mean number of captions of hidden boxes per image."""
+    """Return the mean number of captions of hidden boxes per image."""
     images = {step.sample: len(step.received.versions) for step in steps}
     return round(sum(images.values()) / len(images), 1) if images else 0.0
 
 
 def place(step: Step) -> Place:
-    """Which follow-up it is."""
+    """Return the key of a follow-up."""
     return step.sample, step.kind, step.rank
 
 
 def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataFrame:
-    """One row per name of a pair of captions: what is wrong with it, and what was reported.
+    """Return a row per name of a pair of captions, with its faults and what was reported.
 
-    Names are joined as they stand in the captions. What the oracle reads as a name though the
-    captioner meant none ("room") is a row without an error.
+    Names are joined as the captions have them. A word that the oracle reads as a name, although the
+    captioner meant none ("room"), is a row without an error.
     """
     columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
     rows = []
@@ -123,7 +125,7 @@ def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataF
 
 
 def _cause(unit: Unit, finding: dict[str, Any]) -> str:
-    """Why a name without an error was reported: one of CAUSES."""
+    """Return why a name without an error was reported, one of CAUSES."""
     if unit.name not in KINDS_OF_WORDS:
         return "place named"
     if finding["rule"] == 2:
@@ -143,7 +145,7 @@ def confusion(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def by_relation(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of each relation, and of all together."""
+    """Return the rows of each relation, and of all together."""
     return [(kind, frame[frame["relation"] == kind]) for kind in KINDS] + [("all", frame)]
 
 

@@ -24,13 +24,16 @@ network halves its input three times."""
 
 
 class LaMa:
-    """A ``Filler`` by a network that is given the image and a mask of what to paint.
+    """A ``Filler`` by a network that receives the image and a mask of what to paint.
 
-    Inputs: image 1 x 3 x H x W in [0, 1] and mask 1 x 1 x H x W, 1 where to paint, of float32,
-    told apart by their channels; output: 1 x 3 x H x W in [0, 1] or, where any value is above
-    2, [0, 255]. For a fixed input size the image is resized there and back. Only the box and
-    ``margin`` pixels around it are taken from the output. Needs onnxruntime (the extra
-    ``onnx``). Raises InputError for files and networks that do not fit.
+    The inputs are the image, 1 x 3 x H x W in [0, 1], and the mask, 1 x 1 x H x W, 1 where to
+    paint, both float32; they are recognised by their channels. The output is 1 x 3 x H x W in [0,
+    1], or in [0, 255] if any value is above 2. For a fixed input size the image is resized there
+    and back. Only the box and ``margin`` pixels around it are taken from the output. It needs
+    onnxruntime (the extra ``onnx``).
+
+    Raises:
+        InputError: The file or the network does not fit.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class LaMa:
         self._shape = InputShape.of(inputs[3].shape, self._where)
 
     def __call__(self, image: Image, box: Box) -> Image:
-        """A copy of H x W x C uint8 without what was in ``box``."""
+        """Return a copy of H x W x C uint8 without the content of ``box``."""
         height, width = image.shape[:2]
         filled = image.copy()
         left, top, right, bottom = pixels(grown(box, self.margin), height, width)
@@ -65,7 +68,7 @@ class LaMa:
         return filled
 
     def _drawn(self, image: Image, hole: Image) -> Image:
-        """The network's picture of H x W x C."""
+        """Return the network's picture, H x W x C."""
         height, width, channels = image.shape
         tall = self._shape.height or _up(height)
         wide = self._shape.width or _up(width)
@@ -108,7 +111,7 @@ def _up(side: int) -> int:
 
 
 def _planes(image: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
-    """H x W x C as 1 x C x height x width, its edges repeated."""
+    """Return H x W x C as 1 x C x height x width, with repeated edges."""
     down, across = height - image.shape[0], width - image.shape[1]
     padded = np.pad(image, ((0, down), (0, across), (0, 0)), mode="edge")
     return padded.transpose(2, 0, 1)[None]

@@ -39,17 +39,19 @@ class Captioner(Protocol):
     """The model under test."""
 
     def caption(self, image: Image) -> str:
-        """One sentence about H x W x C uint8."""
+        """Return one sentence about H x W x C uint8."""
 
 
 @dataclass(frozen=True)
 class Step:
     """A follow-up, captioned and judged.
 
-    ``paid``: captions so far, this one and all about sources included. ``sample``: the image's
-    index. ``rank``: 1 for the image's first follow-up of this kind. ``received``: what was said
-    of the source and of its versions. ``outcome.details``: see
-    ``oracles.reduced_captions.describe``.
+    Attributes:
+        paid: Captions so far, with this one and all about sources.
+        sample: The image's index.
+        rank: 1 for the image's first follow-up of this kind.
+        received: The captions of the source and of its versions.
+        outcome: The verdict; see ``oracles.reduced_captions.describe`` for its details.
     """
 
     paid: int
@@ -74,8 +76,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Selection:
-    """How follow-ups are chosen. ``follow_ups``: of each image and relation. The paper's
-    ablations: Setting-1 is without ``by_ambiguity``, Setting-2 without ``by_diversity``."""
+    """The choice of ``follow_ups`` follow-ups of each image and relation.
+
+    The paper's ablations are Setting-1, without ``by_ambiguity``, and Setting-2, without
+    ``by_diversity``.
+    """
 
     follow_ups: int = 3
     by_ambiguity: bool = True
@@ -83,7 +88,7 @@ class Selection:
     seed: int = 0
 
     def candidates(self, kind: str, sample: Sample) -> Reductions:
-        """All follow-ups of a kind that an image might have: the same whatever is chosen."""
+        """Return all possible follow-ups of a kind of an image, whatever is chosen."""
         height, width = sample.require_image().shape[:2]
         rng = generator(self.seed, f"reic scheme/candidates/{kind}/{sample.id}")
         return enumerated(kind, height, width, sample.boxes, rng)
@@ -91,7 +96,9 @@ class Selection:
     def choose(
         self, kind: str, sample: Sample, located: Sequence[Located], oracle: ReducedCaptions
     ) -> Reductions:
-        """Up to ``follow_ups`` of the candidates, best first; none where nothing is located."""
+        """Return up to ``follow_ups`` of the candidates, the best first, none if nothing is
+        located.
+        """
         height, width = sample.require_image().shape[:2]
         masks = [mask_of(one.boxes, height, width) for one in located]
         masks = [mask for mask in masks if mask.any()]
@@ -120,10 +127,13 @@ def scheme(
     by_diversity: bool = True,
     seed: int = 0,
 ) -> Iterator[Step]:
-    """Every follow-up that REIC asks about, in its order; a caption is asked for when its turn
-    comes, so whoever stops early has paid for no more than ``paid`` of the last step.
+    """Yield every follow-up that REIC asks about, in its order.
 
-    Raises InputError for fewer than one follow-up and for a sample without an image.
+    A caption is asked for when its turn comes, so whoever stops early has paid ``paid`` of the last
+    step.
+
+    Raises:
+        InputError: There is not at least one follow-up, or a sample has no image.
     """
     if follow_ups < 1:
         raise InputError(f"REIC: expected follow_ups of at least 1, got {follow_ups}")
@@ -150,9 +160,9 @@ def listen(
     sample: Sample,
     known: Received | None = None,
 ) -> Received:
-    """What is said of an image, and of those of its versions that the oracle needs to hear.
+    """Return the captions of an image, and of those of its versions that the oracle needs.
 
-    ``known``: what was said before, and need not be asked again.
+    ``known`` are earlier captions, which are not asked for again.
     """
     before = {} if known is None else known.versions
     received = Received(
@@ -171,7 +181,7 @@ def listen(
 
 
 def locate(oracle: ReducedCaptions, sample: Sample, received: Received) -> tuple[Located, ...]:
-    """The objects of the source's caption; none where that is no caption."""
+    """Return the objects of the source's caption, none if it is no caption."""
     height, width = sample.require_image().shape[:2]
     whole = Crop(0, 0, width, height)
     follow_up = FollowUp(sample.require_image(), {"reduction": whole})
@@ -184,7 +194,7 @@ def locate(oracle: ReducedCaptions, sample: Sample, received: Received) -> tuple
 def judge(
     oracle: ReducedCaptions, sample: Sample, received: Received, reduction: Reduction, caption: str
 ) -> Outcome:
-    """The verdict on a follow-up's caption."""
+    """Return the verdict on a follow-up's caption."""
     question = _question(sample, reduction)
     relation = Reduced(_kind(reduction))
     follow_up = FollowUp(None, {"reduction": reduction})
@@ -196,14 +206,15 @@ STATUSES = ("ambiguous", "disappeared", "retained")
 
 
 def statuses(steps: Iterable[Step]) -> dict[str, int]:
-    """What becomes of the objects that the sources' captions name: how many of each status."""
+    """Return the number of named objects of the sources per status after the follow-ups."""
     found = Counter(each["status"] for step in steps for each in step.objects)
     return {status: found[status] for status in STATUSES}
 
 
 def distinct(steps: Iterable[Step], same: Same) -> Iterator[tuple[Step, tuple[str, ...]]]:
-    """Each step with those of its violations that are new: of objects of its image, by what
-    they mean, of which none was reported before."""
+    """Yield each step with its new violations: of objects of which none was reported before, by
+    meaning.
+    """
     known: dict[int, list[str]] = {}
     for step in steps:
         names = known.setdefault(step.sample, [])
