@@ -1,17 +1,17 @@
-"""Retraining on what an audit found: MedTest's third research question, on the phantom.
+"""Retrain on what an audit found: MedTest's third research question, on the phantom.
 
-As in the thesis (LYU2308, CUHK 2024, RQ3, Tables 19 to 23): training goes on from the trained
-weights, with the original frames and as many perturbed ones, in equal shares of every
-relation; then all relations are asked about again. Our own addition is a second retraining
-with shares in proportion to the error rates that an audit certified.
+As in the thesis (LYU2308, CUHK 2024, RQ3, Tables 19 to 23), the trained weights are trained further
+with the original frames and as many perturbed ones, in equal shares of every relation. Then all
+relations are asked about again. Our addition is a second retraining, with shares in proportion to
+the error rates that an audit certified.
 
-Three sets of frames: those trained on, those that the shares come from (an audit of its
-own), and those that the table is about. Dice, IoU, accuracy, kappa and F1 are of one
-follow-up per frame and relation, its severity drawn evenly; error rates are certified by an
-audit over all severities: an error is a Dice that drops by more than a quarter, or a wrong
-class. Frames whose source scores 0 widen the intervals of the segmenter, as they cannot be
-judged. "average" includes the original frames, as in the thesis. Columns "paper: ..." are the
-thesis's, before and after: means over its models and, of segmenters, its two sets.
+There are three sets of frames: for training, for the audit that gives the shares, and for the
+table. Dice, IoU, accuracy, kappa and F1 are of one follow-up per frame and relation, with a uniform
+severity. Error rates are certified by an audit over all severities. An error is a Dice that drops
+by more than a quarter, or a wrong class. Frames whose source scores 0 widen the intervals of the
+segmenter, as they cannot be judged. As in the thesis, "average" includes the original frames.
+Columns "paper: ..." are the thesis's, before and after: means over its models and, of segmenters,
+its two sets.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""Train the shipped segmenter and classifier of the phantom and write their model cards.
+"""Train the segmenter and the classifier of the phantom, and write their model cards.
 
-Everything is drawn from seeds: nothing is downloaded, and the frames that the cards' figures
-are measured on (seed HELD_OUT) differ from those trained on. The epochs are fixed
-beforehand; the last epoch's weights are the ones shipped.
+Everything is drawn from seeds, and nothing is downloaded. The frames on which the cards' figures
+are measured (seed HELD_OUT) differ from those for training. The number of epochs is fixed
+beforehand, and the weights are those of the last epoch.
 """
 
 import time

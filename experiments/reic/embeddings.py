@@ -120,7 +120,7 @@ class WordVectors:
 
 
 def _read(path: Path) -> dict[str, Floats]:
-    """Word -> vector (d,); d is taken from the first line that is no header."""
+    """Return word -> vector (d,); d is taken from the first line that is no header."""
     words: dict[str, Floats] = {}
     length = 0
     with path.open(encoding="utf-8", errors="replace") as lines:
@@ -140,7 +140,7 @@ def _read(path: Path) -> dict[str, Floats]:
 
 
 def _numbers(fields: list[str]) -> Floats | None:
-    """None unless all are finite."""
+    """Return the numbers, None unless all are finite."""
     try:
         numbers = np.array(fields, dtype=np.float32)
     except ValueError:

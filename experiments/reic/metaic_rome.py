@@ -1,13 +1,15 @@
-"""MetaIC and ROME: an object more in the picture, or one less.
+"""MetaIC inserts an object into the picture, and ROME removes one.
 
-Both are compared with in REIC (TSE 2024), section V-B. MetaIC: Yu et al., Automated Testing of
-Image Captioning Systems (ISSTA 2022) and its public code. What is not fixed there is decided here
-and said so: overlap is the largest share of any annotated box that the inserted box covers; kinds
-that are annotated in the picture are not inserted again. ROME: Yu et al., ROME: Testing Image
-Captioning Systems via Recursive Object Melting (ISSTA 2023) and its public code. The largest
-object stays, as there. With a ``depth`` above 1 objects are melted one out of the picture that the
-last melting left, as there; the ancestor is always the source picture, the one that is captioned
-anyway; painting is OpenCV's inpainting (Telea) unless a filler, such as LaMa, is given.
+REIC (TSE 2024), section V-B, compares itself with both. MetaIC is Yu et al., Automated Testing of
+Image Captioning Systems (ISSTA 2022), with its public code. Two things are not fixed there. Here,
+overlap is the largest share of any annotated box that the inserted box covers, and kinds that are
+annotated in the picture are not inserted again.
+
+ROME is Yu et al., ROME: Testing Image Captioning Systems via Recursive Object Melting (ISSTA 2023),
+with its public code. As there, the largest object stays, and with a ``depth`` above 1 each object
+is removed from the picture that the last removal left. The ancestor is always the source picture,
+which is captioned anyway. Painting is OpenCV's inpainting (Telea) unless there is a filler, such as
+LaMa.
 """
 
 import hashlib
@@ -44,7 +46,7 @@ PER_KIND = 5
 
 
 class Samples(Protocol):
-    """What objects are cut out of: a dataset, as far as that takes."""
+    """The members of a dataset that cutting out objects needs."""
 
     name: str
 
@@ -79,10 +81,13 @@ def cut_outs(
     per_kind: int = PER_KIND,
     among: int = 300,
 ) -> tuple[CutOut, ...]:
-    """Objects of the first ``among`` samples, the first ``per_kind`` of every kind.
+    """Return objects of the first ``among`` samples, the first ``per_kind`` of every kind.
 
-    Those that reach the edge of the image or overlap another's box are left out, for they
-    may not be whole, or not alone. Raises InputError where none is left.
+    Objects that reach the edge of the image or overlap another's box are left out, since they may
+    not be whole, or not alone.
+
+    Raises:
+        InputError: No object is left.
     """
     found: list[CutOut] = []
     kept: Counter[str] = Counter()
@@ -102,7 +107,7 @@ def cut_outs(
 
 
 def cut(sample: Sample, box: Box) -> CutOut:
-    """The object in ``box``, opaque where it is masked."""
+    """Return the object in ``box``, opaque where it is masked."""
     here = window(box)
     image = sample.require_image()[here]
     colour = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB) if image.shape[2] == 1 else image.copy()
@@ -110,7 +115,7 @@ def cut(sample: Sample, box: Box) -> CutOut:
 
 
 def annotated(sample: Sample) -> tuple[Box, ...]:
-    """The labelled boxes of a sample, else those around its masks; whole pixels, in the image."""
+    """Return the labelled boxes of a sample, else those around its masks, in whole pixels."""
     if sample.image is None:
         return ()
     height, width = sample.image.shape[:2]
@@ -131,7 +136,7 @@ def pixels(sample: Sample, box: Box) -> Mask:
 
 
 def paste(image: Image, cut_out: CutOut, box: Box) -> Image:
-    """A copy of H x W x 1 or 3 with the cut-out drawn to the size of ``box``, soft at its edge.
+    """Return a copy of H x W x 1 or 3 with the cut-out in ``box``, at its size, with soft edges.
 
     Nothing outside the box changes.
     """
@@ -149,18 +154,18 @@ def paste(image: Image, cut_out: CutOut, box: Box) -> Image:
 
 
 def soft(alpha: Floats) -> Floats:
-    """The opacity with its outermost pixels fading out, inside its old outline."""
+    """Return the opacity with its outermost pixels fading out, inside its old outline."""
     blurred = cv2.GaussianBlur(np.pad(alpha, 2), (5, 5), 1.0)[2:-2, 2:-2]
     return np.minimum(alpha, blurred)
 
 
 def window(box: Box) -> Window:
-    """Rows and columns of a box of whole pixels."""
+    """Return the rows and columns of a box of whole pixels."""
     return slice(int(box.top), int(box.bottom)), slice(int(box.left), int(box.right))
 
 
 def not_eligible(image: Image, reason: str) -> FollowUp:
-    """The source again, and why nothing was changed."""
+    """Return the source again, with the reason why nothing was changed."""
     return FollowUp(image.copy(), {NOT_ELIGIBLE: reason})
 
 
@@ -252,13 +257,13 @@ def metaic(dataset: str, base: Path = Path(), per_kind: int = PER_KIND) -> MetaI
 
 
 def mean_area(boxes: Sequence[Box], image_area: int) -> float:
-    """MetaIC's mean area of n > 0 boxes: a share counts by its exponential (softmax)."""
+    """Return the mean area of n > 0 boxes, weighted by the exponentials of shares (softmax)."""
     areas = np.array([box.area for box in boxes])
     return float(np.average(areas, weights=np.exp(areas / image_area)))
 
 
 def sizes(boxes: Sequence[Box], image_area: int) -> tuple[float, float]:
-    """The least and largest area of what may be inserted among ``boxes``, in square pixels."""
+    """Return the least and largest area of an insertion among ``boxes``, in square pixels."""
     mean = mean_area(boxes, image_area)
     least, most = SIZES if mean / image_area < CROWDED else SIZES_IF_CROWDED
     return least * mean, most * mean
@@ -282,7 +287,7 @@ def overlaps(
 
 
 def _unfit(boxes: Sequence[Box], image_area: int) -> str:
-    """Why nothing can be inserted among ``boxes``, or ""."""
+    """Return why nothing can be inserted among ``boxes``, or ""."""
     if not boxes:
         return "no annotated object"
     share = mean_area(boxes, image_area) / image_area
@@ -296,7 +301,7 @@ def _placed(
     band: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[Box, float] | None:
-    """A random size and place within ``band``, and the overlap there; None where none is."""
+    """Return a random size and place within ``band``, and the overlap there, or None."""
     least, most = sizes(boxes, shape[0] * shape[1])
     scale = np.sqrt(rng.uniform(least, most) / cut_out.alpha.size)
     height, width = (max(1, round(scale * side)) for side in cut_out.alpha.shape)
@@ -399,7 +404,7 @@ class ROME(LabelPreserving):
         return FollowUp(made, {"removed": tuple(box.label for box in boxes), "boxes": boxes})
 
     def _painted(self, image: Image, region: Mask) -> Image:
-        """``image`` without what is in ``region``; nothing else changes."""
+        """Return ``image`` without the content of ``region``; nothing else changes."""
         if self.filler is None:
             plain = np.ascontiguousarray(image)
             filled = cv2.inpaint(plain, region.astype(np.uint8), REACH, cv2.INPAINT_TELEA)
@@ -413,6 +418,6 @@ class ROME(LabelPreserving):
 
 
 def widened(mask: Mask) -> Mask:
-    """The mask with a margin, as its outline may be coarse."""
+    """Return the mask with a margin, as its outline may be coarse."""
     side = max(1, int(np.sqrt(mask.size) / MARGIN))
     return cv2.dilate(mask.astype(np.uint8), np.ones((side, side), np.uint8)) > 0

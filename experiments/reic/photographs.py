@@ -1,8 +1,8 @@
-"""A few real photographs whose things are boxed by hand, and what a captioner can say of them.
+"""A few photographs whose objects are boxed by hand, and the words for these objects.
 
-They come with scikit-image (``skimage/data``: public domain or CC0) and scikit-learn
-(``sklearn/datasets/images``: CC BY 2.0), in every wheel, and are read from there. Boxes are drawn
-by eye, around what can be seen of each thing, in pixels.
+They are in every wheel of scikit-image (``skimage/data``: public domain or CC0) and scikit-learn
+(``sklearn/datasets/images``: CC BY 2.0), and are read from there. Boxes are drawn by eye, around
+the visible part of each object, in pixels.
 """
 
 import importlib.util

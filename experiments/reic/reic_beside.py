@@ -1,4 +1,4 @@
-"""REIC's tables on drawn scenes beside the paper's."""
+"""REIC's tables on drawn scenes, with the paper's figures."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,8 +18,11 @@ SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:
-    """Ours with a column "paper: ..." for each figure: the least and the most of its captioners
-    and sets of images, "" where it has none."""
+    """Return our table with a column "paper: ..." for each figure.
+
+    It has the least and the largest figure of the paper's captioners and sets of images, "" if
+    there is none.
+    """
     keys, figures = SHOWN[number]
     found = ours.copy()
     for figure in figures:

@@ -1,7 +1,7 @@
-"""Draws a scene: the background, then one thing after another from the back to the front.
+"""Draw a scene: the background, then one object after another from the back to the front.
 
-Backgrounds have muted colours, which no thing's signature comes near. Each painter of one gets an
-empty H x W x 3 picture (0..255) and works in shares of its height.
+Backgrounds have muted colours, far from the signature colour of every object. Each function that
+paints one receives an empty H x W x 3 picture (0..255), and its lengths are shares of the height.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _ROUGH = 3.0  # grain, in grey levels
 
 
 def background(place: str, height: int, width: int, rng: np.random.Generator) -> Floats:
-    """An empty room, street, park or beach."""
+    """Return an empty room, street, park or beach."""
     picture = np.zeros((height, width, 3), np.float32)
     {"room": _room, "street": _street, "park": _park, "beach": _beach}[place](picture, rng)
     grain = noise(rng, 24, (height, width)) + 0.7 * noise(rng, 90, (height, width))
@@ -32,7 +32,7 @@ def background(place: str, height: int, width: int, rng: np.random.Generator) ->
 
 
 def _shade(picture: Floats, top: float, bottom: float, first: Shade, last: Shade) -> None:
-    """Fills the rows between two heights with a gradient."""
+    """Fill the rows between two heights with a gradient."""
     rows = slice(round(top * len(picture)), round(bottom * len(picture)))
     at = np.linspace(0, 1, max(1, rows.stop - rows.start), dtype=np.float32)[:, None, None]
     picture[rows] = (1 - at) * np.array(first, np.float32) + at * np.array(last, np.float32)
@@ -46,7 +46,7 @@ def _block(
 
 
 def _bumps(picture: Floats, rng: np.random.Generator, base: float, colour: Shade) -> None:
-    """A row of soft hills or bushes that ends at the height ``base``."""
+    """Draw a row of soft hills or bushes that ends at the height ``base``."""
     side, width = len(picture), picture.shape[1]
     for x in np.linspace(0, width, 7):
         axes = round(width * rng.uniform(0.1, 0.16)), round(side * rng.uniform(0.04, 0.11))
@@ -129,8 +129,9 @@ _SHADOW = 0.82
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture (H x W x 3), what can be seen of each thing (H x W), boxes around that, and
-    what can be seen of each kind that is there."""
+    """A picture (H x W x 3), the visible pixels of each object (H x W) with their boxes, and the
+    visible pixels of each kind that occurs.
+    """
 
     image: Image
     things: tuple[Mask, ...]
@@ -139,7 +140,7 @@ class Drawing:
 
 
 def draw(scene: Scene, height: int, width: int) -> Drawing:
-    """The picture of ``scene``."""
+    """Return the picture of ``scene``."""
     rng = generator(scene.seed, "scene drawing", scene.index)
     picture = background(scene.place, height, width, rng)
     covers: list[Mask] = []
@@ -164,7 +165,7 @@ def draw(scene: Scene, height: int, width: int) -> Drawing:
 def sketch_of(
     kind: Kind, height: int, tint: tuple[float, float, float] = (0, 0, 0), mirrored: bool = False
 ) -> Layer:
-    """One thing alone, ``height`` pixels high, its colour moved in CIE Lab by ``tint``."""
+    """Return one object alone, ``height`` pixels high, its colour moved in CIE Lab by ``tint``."""
     sheet = Sketch(height, kind.aspect, shaded(kind.colour, tint))
     sheet.draw(kind.name)
     return sheet.layer(mirrored)
@@ -187,7 +188,7 @@ def _pasted(picture: Floats, layer: Layer, top: int, left: int) -> Mask:
 
 
 def _shadow(picture: Floats, thing: Thing, height: int) -> None:
-    """A soft darker spot under a thing's foot."""
+    """Draw a soft dark spot under an object's foot."""
     reach = thing.kind.aspect * thing.height * height / 2
     spot = np.zeros(picture.shape[:2], np.float32)
     middle = round(thing.x * height), round(thing.y * height)

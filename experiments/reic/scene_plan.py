@@ -1,8 +1,8 @@
-"""What is in a drawn scene and where, planned from a seed before anything is drawn.
+"""Plan the objects of a drawn scene from a seed, before anything is drawn.
 
-Each kind of thing has one colour that no other kind and no background comes near, so that what is
-in a picture, or in any part of it, can be told from its pixels alone. Lengths are shares of the
-picture's height, x and y of its top left corner.
+Each kind of object has one colour, far from those of all other kinds and of all backgrounds, so the
+content of a picture, or of any part of it, can be recognised from its pixels alone. Lengths are
+shares of the picture's height, and x and y are measured from its top left corner.
 """
 
 import json
@@ -55,7 +55,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def lab(colours: npt.ArrayLike) -> Floats:
-    """Red, green, blue (... x 3, 0..255) as CIE L*, a*, b*."""
+    """Return red, green, blue (... x 3, 0..255) as CIE L*, a*, b*."""
     import cv2
 
     values = np.asarray(colours, np.float32) / 255
@@ -63,7 +63,7 @@ def lab(colours: npt.ArrayLike) -> Floats:
 
 
 def shaded(colour: Colour, by: npt.ArrayLike) -> Colour:
-    """A colour moved in CIE Lab by ``by`` (L*, a*, b*), as near as red, green, blue allow."""
+    """Return a colour moved in CIE Lab by ``by`` (L*, a*, b*), as near as RGB allows."""
     import cv2
 
     moved = (lab(colour) + np.asarray(by, np.float32)).reshape(1, 1, 3)
@@ -90,8 +90,9 @@ _EDGE = 0.015  # no thing is nearer to the picture's edge
 
 @dataclass(frozen=True)
 class Thing:
-    """One thing: its middle ``x``, its foot ``y``, its height, and its colour's offset in CIE
-    Lab. Things of greater ``depth`` are nearer, and drawn later."""
+    """An object: its middle ``x``, its foot ``y``, its height, and its colour's offset in CIE Lab.
+    Objects of greater ``depth`` are nearer, and drawn later.
+    """
 
     kind: Kind
     x: float
@@ -120,8 +121,10 @@ class Scene:
 
 
 def plan(seed: int, index: int, aspect: float, objects: tuple[int, int]) -> Scene:
-    """Scene ``index`` of ``seed``: ``objects[0]`` to ``objects[1]`` things, fewer (but one or
-    more) where no room is left that would keep the others in view."""
+    """Return scene ``index`` of ``seed``, with ``objects[0]`` to ``objects[1]`` objects.
+
+    It has fewer, but at least one, if no further object fits without hiding others.
+    """
     rng = generator(seed, "scenes", index)
     place = PLACES[int(rng.integers(len(PLACES)))]
     things: list[Thing] = []
@@ -135,7 +138,7 @@ def plan(seed: int, index: int, aspect: float, objects: tuple[int, int]) -> Scen
 
 
 def _kinds(rng: np.random.Generator, place: str, count: int) -> list[Kind]:
-    """What is there, furniture first: other things may stand on it."""
+    """Return the kinds of a scene, furniture first, since other objects may stand on it."""
     here = [kind for kind in KINDS.values() if place in kind.grounds]
     drawn = [here[k] for k in rng.permutation(len(here))[:count]]
     for at in range(1, len(drawn)):
@@ -147,7 +150,7 @@ def _kinds(rng: np.random.Generator, place: str, count: int) -> list[Kind]:
 def _placed(
     rng: np.random.Generator, kind: Kind, place: str, aspect: float, things: list[Thing]
 ) -> Thing:
-    """A thing of a kind at a random spot, which may be taken."""
+    """Return an object of a kind at a random position, which may be occupied."""
     ground = kind.grounds[place]
     left, right, tables = 0.0, aspect, [t for t in things if t.kind.name == "table"]
     if ground == "floor":
@@ -174,7 +177,7 @@ def _placed(
 
 
 def _all_seen(things: list[Thing], aspect: float) -> bool:
-    """Whether the last thing is within the picture, and every one largely in view."""
+    """Return whether the last object is within the picture, and all are mostly visible."""
     left, top, right, bottom = things[-1].box
     if left < _EDGE or right > aspect - _EDGE or top < _EDGE or bottom > 1 - _EDGE:
         return False
@@ -182,7 +185,7 @@ def _all_seen(things: list[Thing], aspect: float) -> bool:
 
 
 def _hidden(thing: Thing, things: list[Thing]) -> float:
-    """The share of a thing's box that the boxes of nearer things cover, at most."""
+    """Return the largest share of an object's box that boxes of nearer objects cover."""
     x1, y1, x2, y2 = thing.box
     covered = 0.0
     for other in things:

@@ -1,6 +1,6 @@
-"""A pencil for things, which draws large and makes small for soft edges.
+"""Draw single objects, at a large size that is then reduced for soft edges.
 
-How each kind is drawn stands in data/scene_things.json: strokes, from the back to the front, each a
+The drawing of each kind is in data/scene_things.json: strokes from the back to the front, each a
 method of ``Sketch`` with its arguments. Lengths are shares of the sheet's height: y runs down from
 0 to 1, x to the right from 0 to the sheet's aspect.
 """
@@ -44,14 +44,14 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Layer:
-    """A finished sheet: its colours (h x w x 3, 0..255) and how much they cover (h x w, 0..1)."""
+    """A finished sheet: its colours (h x w x 3, 0..255) and its opacity (h x w, 0..1)."""
 
     colour: Floats
     cover: Floats
 
 
 class Sketch:
-    """A sheet for one thing, ``height`` pixels high, in shades of the colour ``main``."""
+    """A sheet for one object, ``height`` pixels high, in shades of the colour ``main``."""
 
     def __init__(self, height: int, aspect: float, main: Colour) -> None:
         own = {"dark": shaded(main, (-6, 0, 0)), "light": shaded(main, (5, 0, 0))}
@@ -62,31 +62,31 @@ class Sketch:
         self._cover = np.zeros(shape, np.uint8)
 
     def draw(self, kind: str) -> None:
-        """All strokes of a kind of thing."""
+        """Draw all strokes of a kind of object."""
         for stroke, *given in _strokes()[kind]:
             getattr(self, stroke)(*given)
 
     def area(self, points: Points, colour: str) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         corners = [np.array([self._at(*point) for point in points], np.int32)]
         cv2.fillPoly(self._colour, corners, self._inks[colour])
         cv2.fillPoly(self._cover, corners, 255)
 
     def block(self, box: Sequence[float], colour: str) -> None:
-        """A filled upright rectangle: left, top, right, bottom."""
+        """Draw a filled upright rectangle: left, top, right, bottom."""
         left, top, right, bottom = box
         self.area([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
 
     def oval(
         self, x: float, y: float, across: float, down: float, colour: str, turn: float = 0
     ) -> None:
-        """A filled ellipse around (x, y) with these half axes, turned clockwise by degrees."""
+        """Draw a filled ellipse around (x, y) with these half axes, turned clockwise by degrees."""
         axes = round(across * self._unit), round(down * self._unit)
         for sheet, ink in ((self._colour, self._inks[colour]), (self._cover, 255)):
             cv2.ellipse(sheet, self._at(x, y), axes, turn, 0, 360, ink, -1)
 
     def line(self, points: Points, width: float, colour: str) -> None:
-        """A line through points, with round ends."""
+        """Draw a line through points, with round ends."""
         path = [np.array([self._at(*point) for point in points], np.int32)]
         thick = max(1, round(width * self._unit))
         cv2.polylines(self._colour, path, False, self._inks[colour], thick)
@@ -102,12 +102,12 @@ class Sketch:
         start: float = 0,
         stop: float = 360,
     ) -> None:
-        """A part of a circle, from ``start`` to ``stop`` degrees clockwise from the right."""
+        """Draw a part of a circle, from ``start`` to ``stop`` degrees clockwise from the right."""
         turn = np.deg2rad(np.linspace(start, stop, max(8, round(abs(stop - start) / 8))))
         self.line([(x + radius * np.cos(t), y + radius * np.sin(t)) for t in turn], width, colour)
 
     def layer(self, mirrored: bool = False) -> Layer:
-        """The drawing with a dark outline."""
+        """Return the drawing with a dark outline."""
         wide = 2 * max(_FINER, round(_OUTLINE * self._unit)) + 1
         round_ = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (wide, wide))
         cover = cv2.dilate(self._cover, round_)

@@ -1,13 +1,13 @@
-"""Seeing what is in a picture from its pixels alone.
+"""Recognise the content of a picture from its pixels alone.
 
-``ColourSight`` tells the things of drawn scenes by their signature colours (``scene_plan.KINDS``),
-and only where their outlines are sharp: a colour without an outline, as a strong blur leaves it,
-shows nothing.
+``ColourSight`` recognises the objects of drawn scenes by their signature colours
+(``scene_plan.KINDS``), and only where their outlines are sharp. A colour without an outline, as a
+strong blur leaves it, is not recognised.
 
-``RegisteredSight`` sees what is in a picture that was made from one whose masks are known. The
-picture is registered to its source: local features (SIFT; Lowe, IJCV 2004) say which source it is
-and, by RANSAC, which affine map leads there, so that parts of sources may be shifted, turned and
-stretched, not mirrored. What is at a mask is seen where the picture still looks like its source.
+``RegisteredSight`` recognises objects in pictures that were made from one whose masks are known.
+The picture is registered to its source: local features (SIFT; Lowe, IJCV 2004) decide which source
+it is and, by RANSAC, which affine map leads there. So parts of sources may be shifted, turned and
+stretched, but not mirrored. An object is recognised where the picture still looks like its source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ class Sighting:
 
 
 class Sight(Protocol):
-    """Tells what is in a picture."""
+    """A way to recognise the content of a picture."""
 
     def see(self, image: Image) -> tuple[Sighting, ...]:
         """One sighting for each kind in H x W x C uint8, the largest first."""
@@ -122,14 +122,14 @@ def sighted(kind: str, things: Sequence[Mask], colours: npt.NDArray[np.uint8]) -
 
 
 def _named(image: Image) -> Image:
-    """For each pixel, 1 + the place of its kind in KINDS, 0 where it is of none: H x W."""
+    """Return, for each pixel, 1 + the place of its kind in KINDS, 0 if it is of none: H x W."""
     red, green, blue = (image[:, :, c].astype(np.uint16) >> (8 - _BITS) for c in range(3))
     return _table()[(red << (2 * _BITS)) | (green << _BITS) | blue]
 
 
 @cache
 def _table() -> npt.NDArray[np.uint8]:
-    """The kind of every colour, by its highest bits."""
+    """Return the kind of every colour, by its highest bits."""
     steps = (np.arange(2**_BITS) + 0.5) * 2 ** (8 - _BITS)
     colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
     signatures = lab([kind.colour for kind in KINDS.values()])
@@ -138,7 +138,7 @@ def _table() -> npt.NDArray[np.uint8]:
 
 
 def clusters(mask: Image) -> list[Mask]:
-    """The parts of a mask (H x W, 0 or 1), those close to one another together."""
+    """Return the parts of a mask (H x W, 0 or 1); parts that are close to one another are one."""
     reach = 2 * round(0.015 * min(mask.shape)) + 3
     near = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
     count, found = cv2.connectedComponents(near)
@@ -150,10 +150,10 @@ Cut = tuple[bool, bool]
 
 
 def _part(kind: str, thing: Mask) -> float:
-    """The share of a thing that is in the picture; 1 unless the picture's edge cuts it.
+    """Return the share of an object that is in the picture, 1 unless the picture's edge cuts it.
 
-    Of all parts of the kind's shape that are left when it is cut on these sides, the one that
-    looks most like it says so.
+    Among all parts of the kind's shape that are left when it is cut on these sides, the share is
+    that of the most similar one.
     """
     x, y, width, height = cv2.boundingRect(thing.astype(np.uint8))
     across = x <= 1, x + width >= thing.shape[1] - 1
@@ -168,7 +168,7 @@ def _part(kind: str, thing: Mask) -> float:
 
 @cache
 def _cuts(kind: str, across: Cut, down: Cut) -> tuple[Floats, Floats, Floats]:
-    """Parts of a kind's shape: their looks n x P, their widths by heights, their shares."""
+    """Return parts of a kind's shape: their looks n x P, their widths by heights, their shares."""
     looks, aspects, parts = [], [], []
     whole = np.linspace(0.1, 1, 10).tolist()
     for shape in _shapes()[kind]:
@@ -310,9 +310,9 @@ class RegisteredSight:
 
 
 def unchanged(source: Image, picture: Image, to_source: Map) -> Mask:
-    """Which pixels of ``source`` (H x W) are in ``picture`` and look the same there.
+    """Return which pixels of ``source`` (H x W) are in ``picture`` and look the same there.
 
-    Both have the same number of channels. Inpainting and blur are told from what they
+    Both have the same number of channels. Inpainting and blur look different from what they
     replace, unless that looked the same.
     """
     height, width = source.shape[:2]

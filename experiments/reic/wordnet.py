@@ -31,7 +31,7 @@ INSTALL = (
 
 
 def wordnet_folder() -> Path | None:
-    """What $WNSEARCHDIR says, if it says anything."""
+    """Return the folder that $WNSEARCHDIR names, None if it is not set."""
     folder = os.environ.get(FOLDER_VARIABLE)
     return Path(folder) if folder else None
 
@@ -102,7 +102,9 @@ class Nouns:
         self._depth: dict[int, int] = {}
 
     def senses(self, phrase: str) -> list[int]:
-        """Synsets of a lower-case phrase or, failing that, of its end; most frequent first."""
+        """Return the synsets of a lower-case phrase or, failing that, of its end; most frequent
+        first.
+        """
         words = phrase.split()
         for start in range(len(words)):
             for name in self._forms(words[start:]):
@@ -121,25 +123,25 @@ class Nouns:
             ) from None
 
     def is_person(self, synset: int) -> bool:
-        """Whether WordNet's lexicographers filed it under people."""
+        """Return whether WordNet's lexicographers filed it under people."""
         return self._fields(synset)[1] == PEOPLE
 
     def above(self, synset: int) -> frozenset[int]:
-        """All that it is a kind or an instance of."""
+        """Return all that it is a kind or an instance of."""
         if synset not in self._above:
             nearest = self._hypernyms(synset)
             self._above[synset] = frozenset(nearest).union(*map(self.above, nearest))
         return self._above[synset]
 
     def depth(self, synset: int) -> int:
-        """Steps to the root on the longest way; 0 for "entity"."""
+        """Return the steps to the root on the longest way; 0 for "entity"."""
         if synset not in self._depth:
             ways = [self.depth(near) for near in self._hypernyms(synset)]
             self._depth[synset] = 1 + max(ways, default=-1)
         return self._depth[synset]
 
     def _forms(self, words: list[str]) -> Iterator[str]:
-        """How a phrase may be written in the index, the plainest first."""
+        """Return how a phrase may be written in the index, the plainest first."""
         *front, last = words
         for end in dict.fromkeys((last, self._exceptions.get(last, last), singular(last))):
             for joint in ("_", "-", "") if front else ("",):
@@ -156,7 +158,7 @@ class Nouns:
         ]
 
     def _fields(self, synset: int) -> list[str]:
-        """What data.noun says at this offset, up to the gloss."""
+        """Return the fields of data.noun at this offset, up to the gloss."""
         line = self._data[synset : self._data.find(b"\n", synset)].decode()
         fields = line.partition(" | ")[0].split()
         if not fields or fields[0] != f"{synset:08d}":
@@ -174,7 +176,7 @@ class Nouns:
 
     @cached_property
     def _exceptions(self) -> dict[str, str]:
-        """Irregular plural -> singular."""
+        """Return irregular plural -> singular."""
         lines = (self.folder / "noun.exc").read_text(encoding="utf-8").splitlines()
         return {plural: word for plural, word, *_ in map(str.split, filter(str.strip, lines))}
 
@@ -184,8 +186,9 @@ class Nouns:
 
 
 class EveryWay(AnyOf):
-    """Compare by number and last words, the list of everyday things, WordNet where its folder is
-    given (default: $WNSEARCHDIR), and MiniLM where that is installed."""
+    """Compare by number and last words, the list of everyday things, WordNet if its folder is known
+    (default: $WNSEARCHDIR), and MiniLM if it is installed.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         ways: list[Matcher] = [Folding(), Thesaurus()]
