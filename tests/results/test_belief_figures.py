@@ -86,6 +86,8 @@ def test_groups_are_means_of_their_cells(result: Result, of: Any, groups: int) -
         inside = cells[(cells[names] == [row[name] for name in names]).all(axis=1)]
         mean = inside["total"].sum() / inside["weight"].sum()
         assert row["predicted"] == pytest.approx(mean, abs=1e-9)
+        variance = np.average(inside["spread"] ** 2, weights=inside["weight"])
+        assert row["spread"] == pytest.approx(variance**0.5, abs=1e-9)
         assert row["asked"] == inside["asked"].sum()
         assert row["sd"] <= inside["sd"].max() + 1e-9
 
