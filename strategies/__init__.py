@@ -64,7 +64,7 @@ EVERYTHING = "everything"
 REGISTRY = Registry(
     "strategy",
     "strategies",
-    ("weights",),
+    ("weights(candidates, belief)",),
     {
         "random": f"{__name__}.sampling:Random",
         CERTIFY: ByNeed,

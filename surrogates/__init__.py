@@ -52,7 +52,7 @@ QUESTION_GP = "question-gp"
 REGISTRY = Registry(
     "surrogate",
     "surrogates",
-    ("observe", "posterior"),
+    ("observe(losses)", "posterior(candidates)"),
     {QUESTION_GP: f"{__name__}.question_gp:QuestionGP"},
 )
 """Surrogates of losses: the question GP, or another with the same arguments. The paper's answer GP

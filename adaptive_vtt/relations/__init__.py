@@ -52,7 +52,7 @@ class _Relations(Registry):
 REGISTRY = _Relations(
     "relation",
     "relations",
-    ("name", "severities", "apply"),
+    ("name", "severities", "apply(sample, severity, rng)"),
     {
         **{relation.name: relation for relation in _BUILT_IN},
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},

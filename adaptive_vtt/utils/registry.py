@@ -45,7 +45,8 @@ class Registry:
     Args:
         kind: Name of the kind in the singular, for errors.
         room: Name in the plural; the group of entry points is "adaptive_vtt." and this.
-        members: Attributes that each part must have.
+        members: Attributes that each part must have, methods with their positional arguments:
+            "weights(candidates, belief)".
         built_in: Name -> part, or "module:attribute", which is imported on first use.
     """
 
@@ -140,14 +141,26 @@ class Registry:
         return part(**options)
 
     def checked(self, part: Any, name: str) -> Any:
-        """Return a part unchanged; raise InputError for the first member that it lacks."""
+        """Return a part unchanged.
+
+        Raises:
+            InputError: It lacks a member, or a method takes other arguments.
+        """
         for member in self.members:
-            if isinstance(part, type) or not hasattr(part, member):
+            attribute, _, arguments = member.rstrip(")").partition("(")
+            if isinstance(part, type) or not hasattr(part, attribute):
                 expected = f"an object with {', '.join(self.members)}"
-                got, remedy = f"{type(part).__name__} without {member!r}", "put it into a class"
+                got, remedy = f"{type(part).__name__} without {attribute!r}", "put it into a class"
                 if isinstance(part, type):
                     got, remedy = "the class itself", f"make an object of it, {part.__name__}(...)"
                 raise unexpected(f"{self.kind} {name!r}", expected, got, remedy)
+            method = getattr(part, attribute)
+            try:
+                if arguments:
+                    signature(method).bind(*arguments.split(", "))
+            except TypeError:
+                got = f"{attribute}{signature(method)}"
+                raise unexpected(f"{self.kind} {name!r}", member, got) from None
         return part
 
     def entries(self) -> list[Entry]:

@@ -52,7 +52,7 @@ def test_recorded_captions_are_audited_labelled_and_reported(
     broken = [a for c in journal.calls() for a in c.answers if a.loss]
     assert broken
     assert all(a.answer_text in page for a in broken if a.answer_text)
-    assert run("label", str(out), "--inspector", "ann", "--html") == 0
+    assert run("label", str(out), "--reader", "ann") == 0
     assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
 
 

@@ -92,7 +92,9 @@ def test_what_are_no_weights_is_said_in_one_sentence_with_the_line(
     ],
 )
 def test_what_is_no_strategy_is_refused_with_what_would_be_one(given: Any, rest: str) -> None:
-    with pytest.raises(InputError, match=f"expected an object with weights, got {rest}"):
+    with pytest.raises(
+        InputError, match=rf"expected an object with weights\(candidates, belief\), got {rest}"
+    ):
         strategies.named(given)
 
 
@@ -116,3 +118,11 @@ def test_code_of_ones_own_that_fails_is_one_sentence_with_its_line(
     command.callback = partial(int, [])  # none of their lines: all is shown
     with pytest.raises(TypeError, match=r"^int\(\) argument must be"):
         main([])
+
+
+def test_a_method_with_other_arguments_is_named_before_any_call(tmp_path: Path) -> None:
+    source = CODE.format(name="Mine").replace("candidates, belief", "candidates")
+    (tmp_path / "mine.py").write_text(source)
+    expected = r"strategy .*: expected weights\(candidates, belief\), got weights\(candidates"
+    with pytest.raises(InputError, match=expected):
+        strategies.named("mine.py:Mine", base=tmp_path)
