@@ -409,11 +409,12 @@ def steps_of_two(
         more = made if further is None else max(further.most, math.ceil(MIN * made))
         steps.append(Step(with_options(begun_by, raised(run, made, more)), why))
     if certificate and not rules and run.compared[0].decision not in UNFIT:
-        # a first rule: wrong as rarely as was claimed, or at most one point more often
+        # a first rule: the claim, else the margin, else at most one point more often
         ids = certificate.ids
         name = "overall" if any(isinstance(t, Overall) for t in ids) else ids[0].name
         claim = None if certificate.versus is None else certificate.versus.at_least
-        rules = [f"versus:{name} <= {0.01 if claim is None else 0.0 - claim:g}"]
+        margin = 0.0 if certificate.versus is None else certificate.versus.margin
+        rules = [f"versus:{name} <= {(margin or 0.01) if claim is None else 0.0 - claim:g}"]
     if rules:
         options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
         steps.append(Step(f"avtt gate {folder} {options}", "decides if the new model may ship"))

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,12 @@ def test_recorded_captions_are_audited_labelled_and_reported(
     assert run("verify", str(out)) == 0
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Caption violations" in page
-    journal = SQLiteJournal(out / "journal.db")
-    broken = [a for c in journal.calls() for a in c.answers if a.loss]
+    with closing(SQLiteJournal(out / "journal.db")) as journal:
+        broken = [a for c in journal.calls() for a in c.answers if a.loss]
     assert broken
     assert all(a.answer_text in page for a in broken if a.answer_text)
     assert run("label", str(out), "--reader", "ann") == 0
-    assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+    assert run("export", str(out), "--failures", str(tmp_path / "failures"), "--run-code") == 0
 
 
 def unfilled(text: str) -> str:
