@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3094,
     "cli": 3201,
     "config": 1338,
-    "datasets": 3705,
+    "datasets": 3706,
     "demo": 361,
     "engine": 4536,
     "journal": 1796,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import InputError, some, unexpected
 from ..types import Indices
-from .scanning import ENDINGS
+from .scanning import ENDINGS, NUMBERED, folded
 
 Rows = pd.DataFrame | pd.Series
 
@@ -69,19 +69,19 @@ def paired(table: Rows, files: Sequence[str] | None) -> Pairing:
     if not _is_counted(table.index):
         sources = {"the index": table.index.to_series(), **sources}
     names = {source: [str(name) for name in rows] for source, rows in sources.items()}
-    found = {source: _rows(own, files) for source, own in names.items()}
-    whole = [s for s, rows in found.items() if len(rows) == len(files) == len(table)]
+    rows = {source: _rows(own, files) for source, own in names.items()}
+    whole = [source for source, own in rows.items() if len(own) == len(files) == len(table)]
     if whole:
-        orders = {source: [found[source][k] for k in range(len(files))] for source in whole}
+        orders = {source: [rows[source][k] for k in range(len(files))] for source in whole}
         order = orders[whole[0]]
         if any(other != order for other in orders.values()):
             got = f"{' and '.join(whole)}, which differ"
             raise unexpected("labels", "one name of each file", got, "leave one out")
         columns = tuple(name for name in texts if f"column {str(name)!r}" in whole)
         return Pairing(table.index, np.array(order), columns, f"joined with files by {whole[0]}")
-    best = max(found, key=lambda source: len(found[source]), default="")
-    if best and 2 * len(found[best]) >= min(len(files), len(table)):
-        raise _unmatched(names[best], files, found[best], best)
+    best = max(rows, key=lambda source: len(rows[source]), default="")
+    if best and 2 * len(rows[best]) >= min(len(files), len(table)):
+        raise _unmatched(names[best], files, rows[best], best)
     _check_counted(table.index, "labels")
     if not _is_counted(table.index):
         expected = f"an index of file names, such as {Path(files[0]).name!r}"
@@ -123,41 +123,46 @@ def _check_counted(index: "pd.Index[Any]", where: str) -> None:
 def _rows(names: Sequence[str], files: Sequence[str]) -> dict[int, int]:
     """Return the row of each file that is named, by the form of names that matches most files.
 
-    Forms have none of the folders of a name, or the last one, two ..., and an ending or none.
+    Forms have no folder, the last one, two ...; names are the same, or similar.
     """
     best = dict[int, int]()
     for depth in range(1 + max((name.count("/") for name in names), default=0)):
-        for ending in (False, True):
-            keys = [_form(file, depth, ending) for file in files]
-            row = {_form(name, depth, ending): k for k, name in enumerate(names)}
-            found = {k: row[key] for k, key in enumerate(keys) if key in row}
-            if len({*keys}) == len(keys) and len(found) > len(best):
-                best = found
+        for similar in (False, True):
+            keys = [_form(file, depth, similar) for file in files]
+            row = {_form(name, depth, similar): k for k, name in enumerate(names)}
+            rows = {k: row[key] for k, key in enumerate(keys) if key in row}
+            if len({*keys}) == len(keys) and len(rows) > len(best):
+                best = rows
         if len(best) == len(files):
             break
     return best
 
 
-def _form(name: str, depth: int, ending: bool) -> str:
-    """Return a name with at most ``depth`` folders, and without its ending if wanted."""
-    parts = name.replace("\\", "/").split("/")[-1 - depth :]
-    stem, dot, last = parts[-1].rpartition(".")
-    if not ending:
-        parts[-1] = stem if dot and f".{last.lower()}" in ENDINGS else parts[-1]
-        parts[-1] = parts[-1].lstrip("0") or "0" if parts[-1].isdecimal() else parts[-1]
+def _form(name: str, depth: int, similar: bool) -> str:
+    """Return a name with at most ``depth`` folders, the same for all similar ones if wanted.
+
+    They differ in letter case, Unicode form, the ending of an image, or zeros before a number.
+    """
+    name = name.replace("\\", "/")
+    parts = (folded(name) if similar else name).split("/")[-1 - depth :]
+    if similar:
+        stem, dot, last = parts[-1].rpartition(".")
+        parts[-1] = stem if dot and f".{last}" in ENDINGS else parts[-1]
+        number = NUMBERED.fullmatch(parts[-1])
+        parts[-1] = number[1] if number else parts[-1]
     return "/".join(parts)
 
 
 def _unmatched(
-    names: Sequence[str], files: Sequence[str], found: dict[int, int], source: str
+    names: Sequence[str], files: Sequence[str], rows: dict[int, int], source: str
 ) -> InputError:
     """Return the error for rows without a file, or files without a row."""
     check_unique(names, "file name", f"labels, {source}")
-    lacking = [Path(file).name for k, file in enumerate(files) if k not in found]
+    lacking = [Path(file).name for k, file in enumerate(files) if k not in rows]
     if lacking:
         got = f"none for {len(lacking):,} of {len(files):,}, such as {lacking[0]!r}"
         remedy = "add their rows (empty cells: unknown), or leave the files out"
         return unexpected(f"labels, {source}", "a row for each image file", got, remedy)
-    more = [name for row, name in enumerate(names) if row not in {*found.values()}]
+    more = [name for row, name in enumerate(names) if row not in {*rows.values()}]
     got = f"{more[0]!r}, which names none ({len(more):,} of {len(names):,} rows)"
     return unexpected(f"labels, {source}", "names of image files", got, "leave such rows out")

@@ -22,7 +22,7 @@ NAMES = data_of(f"{__package__}.formats", "names.toml")
 ENDINGS = tuple(NAMES["endings"])
 """Endings of image files, in the order in which they are appended to a name without one."""
 
-_NUMBERED = re.compile(r"0*(\d+)(?:\.0)?(\.[a-z]+)?")
+NUMBERED = re.compile(r"0*(\d+)(?:\.0)?(\.[a-z]+)?")
 """Matches a file name that is a number, perhaps with a spreadsheet's ".0", and its ending."""
 _MASK = re.compile(rf"[_ -]({'|'.join(NAMES['mask_endings'])})([_-]?\d+)?$", re.IGNORECASE)
 _NO_NAMES = ("", ".", "..")
@@ -105,7 +105,7 @@ class Folder:
             parent, last = os.path.split(name)
             if "\0" not in name and last not in _NO_NAMES:
                 listing = self._listing(parent)
-                if listing.inside and _folded(last) not in listing.names:
+                if listing.inside and folded(last) not in listing.names:
                     continue
             path = self.file(name, where)
             if os.path.isfile(path):
@@ -124,14 +124,14 @@ class Folder:
         *parents, last = [part for part in name.replace("\\", "/").split("/") if part != "."]
         parent = ""
         for part in parents:
-            names = self._listing(parent).names.get(_folded(part), [])
+            names = self._listing(parent).names.get(folded(part), [])
             if len(names) != 1:
                 return None
             parent = os.path.join(parent, names[0])
         listing = self._listing(parent)
         endings = ("", *ENDINGS)
-        known = [real for end in endings for real in listing.names.get(_folded(last + end), [])]
-        if not known and (number := _NUMBERED.fullmatch(_folded(last))):
+        known = [real for end in endings for real in listing.names.get(folded(last + end), [])]
+        if not known and (number := NUMBERED.fullmatch(folded(last))):
             known = listing.numbers.get((number[1], number[2] or ""), [])
         return self.file(os.path.join(parent, known[0]), where) if len(known) == 1 else None
 
@@ -157,7 +157,7 @@ class Folder:
             listing = self._listings[parent] = _Listing(inside)
             with suppress(OSError):
                 for name in os.listdir(folder) if inside else ():
-                    listing.names.setdefault(_folded(name), []).append(name)
+                    listing.names.setdefault(folded(name), []).append(name)
         return self._listings[parent]
 
 
@@ -177,8 +177,8 @@ class _Listing:
     def numbers(self) -> dict[tuple[str, str], list[str]]:
         """Images whose name is a number, by (number, ending) and by (number, "")."""
         images = defaultdict[tuple[str, str], list[str]](list)
-        for folded, names in self.names.items():
-            number = _NUMBERED.fullmatch(folded)
+        for name, names in self.names.items():
+            number = NUMBERED.fullmatch(name)
             if number and number[2] in ENDINGS:
                 for ending in ("", number[2]):
                     images[number[1], ending] += names
@@ -214,7 +214,7 @@ def folders_below(top: Path) -> list[Path]:
     return sorted(folders, key=natural)
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """Return a name without case, in one Unicode form, as some file systems compare names."""
     return unicodedata.normalize("NFC", name).casefold()
 

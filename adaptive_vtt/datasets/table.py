@@ -497,8 +497,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])
         got = f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
-        remedy = "take a column that is no concept out of the labels: from_table(metadata=), "
-        remedy += "or name the concepts: audit(concepts=)"
+        remedy = "take such a column out of the labels, or name the others in audit(concepts=)"
         raise unexpected("labels", "0, 1 or empty (unknown)", got, remedy)
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
 

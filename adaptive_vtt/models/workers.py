@@ -72,10 +72,10 @@ class Holding:
     """Holder of the model in a worker.
 
     Args:
-        make: The pickled function that makes the model.
+        make: The function that makes the model.
     """
 
-    def __init__(self, make: bytes) -> None:
+    def __init__(self, make: Make) -> None:
         self._make = make
 
     def about(self) -> About:
@@ -85,9 +85,7 @@ class Holding:
             InputError: The model cannot be made, or has several calls in flight by itself.
         """
         try:
-            # The audit pickled these bytes itself. Unpickled here, a failing import is reported.
-            source = pickle.loads(self._make)()  # noqa: S301
-            self._model = model = adapted_model(model_of(source))
+            self._model = model = adapted_model(model_of(self._make()))
         except AvttError:
             raise
         except (Exception, SystemExit) as error:  # a user's code may fail in any manner
@@ -111,11 +109,11 @@ class Holding:
 _holding: Holding
 
 
-def _begin(make: bytes, device: str | None) -> None:
+def _begin(make: Make, device: str | None) -> None:
     """Prepare a new process to hold the model.
 
     Args:
-        make: The pickled function that makes the model.
+        make: The function that makes the model.
         device: The CUDA device that the process sees; None: all.
     """
 
@@ -188,11 +186,11 @@ class LocalProcess(Worker):
     """A process that holds the model, in a pool of one, so that the call that killed it is known.
 
     Args:
-        make: The pickled function that makes the model.
+        make: The function that makes the model.
         device: The CUDA device that the process sees; None: all.
     """
 
-    def __init__(self, make: bytes, device: str | None = None) -> None:
+    def __init__(self, make: Make, device: str | None = None) -> None:
         super().__init__()
         self._make_and_device = make, device
         self._pool: ProcessPoolExecutor | None = None
@@ -247,12 +245,12 @@ class RayActor(Worker):
 
     Args:
         ray: The module ray, which has joined a cluster.
-        make: The pickled function that makes the model.
+        make: The function that makes the model.
         cpus: CPUs that the actor reserves, above 0; may be a fraction.
         gpus: GPUs that it reserves, at least 0; may be a fraction.
     """
 
-    def __init__(self, ray: Any, make: bytes, *, cpus: float, gpus: float) -> None:
+    def __init__(self, ray: Any, make: Make, *, cpus: float, gpus: float) -> None:
         super().__init__()
         self._ray, self._make = ray, make
         self._class = ray.remote(Holding).options(num_cpus=cpus, num_gpus=gpus, max_restarts=0)
@@ -281,11 +279,11 @@ class RayActor(Worker):
                 self._ray.kill(self._actor)
 
 
-def _workers(make: bytes, workers: int | str, actors: int | None) -> Sequence[Worker]:
+def _workers(make: Make, workers: int | str, actors: int | None) -> Sequence[Worker]:
     """Return processes, or actors that share the GPUs and CPUs of a cluster; none is started yet.
 
     Args:
-        make: The pickled function that makes the model.
+        make: The function that makes the model.
         workers: Number of processes, "ray", or "ray://HOST:PORT".
         actors: Number of actors. None: one per GPU of the cluster, else one per CPU.
 
@@ -347,14 +345,15 @@ class Workers(ModelDefaults):
         ] = None,
     ) -> None:
         check_options(Workers, {"actors": actors, "in_flight": in_flight}, "workers")
+        factory = partial(load, make) if isinstance(make, str) else make
         try:
-            pickled = pickle.dumps(partial(load, make) if isinstance(make, str) else make)
+            pickle.dumps(factory)  # as multiprocessing or Ray does, which fail without our sentence
         except Exception as error:  # each type fails to be pickled in its own manner
             raise InputError(
                 "workers: expected a model by name ('file.py:name') or a function of a module, got "
                 f"{make!r:.80}, which cannot be sent to another process ({one_line(error)[:100]})"
             ) from None
-        self.workers = tuple(_workers(pickled, workers, actors))
+        self.workers = tuple(_workers(factory, workers, actors))
         self.in_flight = in_flight or max(IN_FLIGHT, 2 * len(self.workers))
         self._ready: dict[Worker, About] = {}
         self._free: SimpleQueue[Worker] = SimpleQueue()

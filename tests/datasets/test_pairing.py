@@ -49,6 +49,7 @@ def test_rows_in_any_order_are_joined_by_name(folder: Path, make: Any, kind: str
         SHUFFLED[["bright"]].set_axis(stems),
         SHUFFLED[["bright"]].set_axis(str(folder) + "/" + SHUFFLED["file"]),
         SHUFFLED[["bright"]].set_axis("other\\" + SHUFFLED["file"]),
+        SHUFFLED.assign(file=SHUFFLED["file"].str.upper()),
         SHUFFLED.set_axis(numbers),
         SHUFFLED.reset_index(drop=True),
     ):

@@ -1,6 +1,5 @@
 """Audits of models that workers hold, for tests."""
 
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -51,7 +50,7 @@ class Mortal(Worker):
         if self.stillborn:
             self.stillborn -= 1
             raise Died("ended with code 1")
-        self._holding = Holding(pickle.dumps(self._make))
+        self._holding = Holding(self._make)
         return self._holding.about()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

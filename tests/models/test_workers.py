@@ -1,7 +1,6 @@
 """Models held by worker processes: the same answers and rows, whichever dies."""
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -143,7 +142,7 @@ def test_a_call_that_a_process_died_of_is_asked_again_and_may_cost_as_often(
 @pytest.mark.slow
 def test_a_process_that_died_reports_how(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("ONCE", str(tmp_path / "once"))
-    process = LocalProcess(pickle.dumps(partial(load, f"{folder}/model.py:euros")))
+    process = LocalProcess(partial(load, f"{folder}/model.py:euros"))
     process.start()
     with pytest.raises(Died, match="was ended by SIGSEGV"):
         process.ask(prompts(1))
