@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     group: Any = typer.main.get_command(app)
-    group.get_help_option(typer.Context(group)).metavar = ""
+    group.get_help_option(typer.Context(group)).metavar = ""  # else "<bool>"
     for option in group.params:
         if "completion" in str(option.name):
             option.hidden = True  # they fill the screen

@@ -122,13 +122,16 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
 def test_the_next_command_carries_the_budget_that_would_decide_the_rest(
     specs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    given = command(specs, tmp_path / "two runs", "--budget", "8", "--targets", "overall")
+    whole = ("--margin", "0.03", "--budget", "8", "--targets", "overall")
+    given = command(specs, tmp_path / "two runs", *whole)
     monkeypatch.setattr("sys.argv", ["avtt", *given])
     steps = shown(*given).split("\nnext:\n")[1].splitlines()
     (step,) = (shlex.split(line, comments=True) for line in steps if " versus " in line)
     assert step[:-2] == ["avtt", *given[:-4], *given[-2:]]
     assert step[-2] == "--budget"
     assert int(step[-1]) > 8
+    (gate,) = (line for line in steps if "avtt gate" in line)
+    assert "versus:overall <= 0.03" in gate  # the margin is the first limit proposed
 
 
 @pytest.mark.parametrize(
