@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .datasets.base import HeldTruths, finite_rows
 from .errors import check_known, unexpected, unknown
-from .oracles import Told
+from .oracles import GivenLosses
 from .space import QuestionSpace
 from .types import Ask, Indices, Sample, Truths
 
@@ -57,7 +57,7 @@ class Pool(QuestionSpace):
         texts: Sequence[str] | None = None,
         name: str = NAME,
     ) -> None:
-        super().__init__(Items(n, features, groups, ids, name, texts), oracle=Told())
+        super().__init__(Items(n, features, groups, ids, name, texts), oracle=GivenLosses())
 
     @classmethod
     def from_frame(

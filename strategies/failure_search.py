@@ -49,7 +49,7 @@ class FailureSearch:
         ] = 0.25,
         power: Power = 8.0,
         again: Annotated[
-            float, Option("factor of the score where a failure was found before", ge=0, le=1)
+            float, Option("factor of the score where a failure was observed before", ge=0, le=1)
         ] = 0.05,
         bounded: Annotated[
             int, Option("approximate number of candidates whose standard deviation is used", ge=2)

@@ -20,7 +20,7 @@ BUDGETS = {
     "engine": 4536,
     "journal": 1796,
     "models": 5125,
-    "oracles": 2294,
+    "oracles": 2292,
     "people": 707,
     "relations": 2967,
     "results": 5753,

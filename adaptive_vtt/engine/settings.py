@@ -39,7 +39,7 @@ def describe_settings(
 
 
 def describe_oracle(space: QuestionSpace) -> JsonObject:
-    """Return the oracle's class and plain attributes, as JSON returns them."""
+    """Return the oracle's name and plain attributes, as JSON returns them."""
     oracle = space.oracle.original
     plain = (int, float, str, bool, tuple)
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
@@ -49,7 +49,7 @@ def describe_oracle(space: QuestionSpace) -> JsonObject:
         options["tells_losses"] = True
     if space.oracle.judge_by is not None:
         options["judge"] = space.oracle.judge_by.describe()
-    facts = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
+    facts = {"name": space.oracle.journal_name, "needs_source": oracle.needs_source, **options}
     facts["rates"] = dict(space.oracle.rates)
     return {name: list(v) if isinstance(v, tuple) else v for name, v in facts.items()}
 

@@ -6,7 +6,7 @@ from ..types import Case, Outcome, Received, Version
 from ..utils.importing import lazily
 from ..utils.registry import Registry
 from .base import Oracle, OracleDefaults, Premise, adapted
-from .labels import Consistency, Correctness, Ordinal, Told, TopClass
+from .labels import Consistency, Correctness, GivenLosses, Ordinal, TopClass
 
 if TYPE_CHECKING:
     from .choice import MultipleChoice
@@ -35,7 +35,8 @@ REGISTRY = Registry(
 """Every kind of oracle that a SPEC.toml may name."""
 
 __all__ = [
-    "REGISTRY", "Case", "Consistency", "ContainsTruth", "Correctness", "MaskConsistency",
-    "MaskDrop", "MultipleChoice", "Oracle", "OracleDefaults", "Ordinal", "Outcome", "Premise",
-    "Received", "ReducedCaptions", "Told", "TopClass", "Version", "adapted", "overlap",
+    "REGISTRY", "Case", "Consistency", "ContainsTruth", "Correctness", "GivenLosses",
+    "MaskConsistency", "MaskDrop", "MultipleChoice", "Oracle", "OracleDefaults", "Ordinal",
+    "Outcome", "Premise", "Received", "ReducedCaptions", "TopClass", "Version", "adapted",
+    "overlap",
 ]  # fmt: skip

@@ -100,6 +100,11 @@ class OracleDefaults:
         return error_of(self.concepts_are, self.rates)
 
     @property
+    def journal_name(self) -> str:
+        """The name in journals and in the audit's key, which a renamed class must keep."""
+        return type(self.original).__name__
+
+    @property
     def regime(self) -> str | None:
         """Name of the rule that reads replies in words, for the journal; None: there is none."""
         return None

@@ -29,23 +29,27 @@ PUBLIC_REFUSALS = re.compile(
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 """Characters that the public rule replaces by spaces."""
 
+# -- patterns of stated answers --------------------------------------------------------------------
 
 _VERBS = "is|was|as|because|since|seems|fits|matches|best|or|and|but|would|looks|with"
 """Words before which "A" is a letter, as in "A is right", and not the article, as in "A polyp"."""
 
-_OPEN, _SHUT = r"[\s\"'“‘`(\[{<*_$:]{0,9}", r"(?![A-Za-z0-9])"
-"""Patterns of marks before a letter, whose number is bounded for speed, and of its end."""
+_OPEN = r"[\s\"'“‘`(\[{<*_$:]{0,9}"
+"""Marks before a letter, as in "**(B"; their number is bounded for speed."""
+_SHUT = r"(?![A-Za-z0-9])"
+"""End of a letter that stands alone."""
+_IS = rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:option|letter)?{_OPEN}"
+"""Text that may stand between "answer" and the letter, as in "answer is the option (B"."""
 
 _STATED = (
-    r"(?i:final\s+answer){is_}{letter}",
-    r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){is_}{letter}",
-    r"(?i:answer|choice){is_}{letter}",
+    r"(?i:final\s+answer){is_}{letter}",  # "Final answer: B"
+    r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){is_}{letter}",  # "best choice is B"
+    r"(?i:answer|choice){is_}{letter}",  # "Answer: (b)"
+    # "I would go with option B"
     r"(?i:option|choose|select|pick|go(?:ing)?\s+with|opt\s+for){open}(?i:option)?{open}{letter}",
     r"(?:答案|回答|答え|选择?|選)(?:是|为|は)?{open}{letter}",  # written without spaces
 )
 """Patterns of stated answers, the clearest first; the last match of a pattern counts."""
-
-_IS = rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:option|letter)?{_OPEN}"
 
 
 @dataclass(frozen=True)
@@ -191,12 +195,17 @@ def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
 STRUCK = "\0"
 """Stands in place of a denied option."""
 
-_MENTION = "\ue000"  # a private character that stands in place of each option
+_MENTION = "\ue000"
+"""A private character that stands in place of each option."""
 _QUOTES = r"[\s\"'“”‘’`()\[\]*_]{0,6}"
 _ONE = rf"{_QUOTES}(?:\b(?:the|an?|any|even|options?|choices?|answers?|letters?)\b{_QUOTES}){{0,2}}"
+"""Text that may stand before an option, as in "the option (A"."""
 _JOINED = rf"{_ONE}{_MENTION}(?:{_QUOTES}(?:/|&|\b(?:or|and|nor)\b){_ONE}{_MENTION}){{0,25}}"
+"""Options as in "A or B"."""
 _LISTED = rf"{_JOINED}(?:{_QUOTES},\s*(?:\b(?:or|and|nor)\b)?{_JOINED}){{0,25}}"
+"""Options as in "A, B or C"."""
 _FEW_WORDS = r"(?:[ \t]+(?!(?:but|so|then|instead|rather|because|as|since)\b)[\w'’-]+){0,6}?"
+"""Up to six words between a denial and its option, without those that begin another clause."""
 
 _COMPARED = r"rather than|instead of|other than|unlike|as opposed to|away from|except(?: for)?"
 _BEFORE = (
@@ -215,9 +224,9 @@ _AFTER = (
     r"|seems? unlikely|lacks?|(?:excluded|eliminated|rejected|ruled out|absent))\b"
 )
 _DENIED = (
-    re.compile(rf"\b(?:{_COMPARED})\b{_FEW_WORDS}{_JOINED}", re.IGNORECASE),
-    re.compile(rf"\b(?:{_BEFORE})\b:?{_FEW_WORDS}{_LISTED}", re.IGNORECASE),
-    re.compile(rf"{_LISTED}{_QUOTES}[ \t:]*\b{_AFTER}", re.IGNORECASE),
+    re.compile(rf"\b(?:{_COMPARED})\b{_FEW_WORDS}{_JOINED}", re.IGNORECASE),  # "rather than A"
+    re.compile(rf"\b(?:{_BEFORE})\b:?{_FEW_WORDS}{_LISTED}", re.IGNORECASE),  # "not A, B or C"
+    re.compile(rf"{_LISTED}{_QUOTES}[ \t:]*\b{_AFTER}", re.IGNORECASE),  # "A and B are wrong"
 )
 _SURE = re.compile(
     r"\b(?:(?:without|no|beyond)(?: an?| any)? (?:doubt|question)|not (?:only|to mention)"
@@ -227,9 +236,9 @@ _SURE = re.compile(
 """Phrases that deny nothing, although they contain a negation."""
 _SENTENCE = re.compile(r"[^.?!\n]+[.?!]?")
 _SUPPOSED = (re.compile(r"\bif\b", re.IGNORECASE), re.compile(r"\bwould\b", re.IGNORECASE))
-
-
+"""Words that together make a sentence a supposition: "It would be A if it were larger"."""
 _CONDITION = re.compile(r"\s*(?:if|unless)\b(?!\s+(?:i|you|forced|pressed|asked)\b)", re.IGNORECASE)
+"""Beginning of a condition, but not of "If I had to choose"."""
 _TAKEN_BACK = re.compile(
     r"\b(?:disagree|(?:not|n['’]t) agree|mistake|(?:that|this|it) (?:would be|is) wrong)\b",
     re.IGNORECASE,
@@ -244,14 +253,11 @@ def without_denied(reply: str, options: Sequence[str]) -> str:
     patterns = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]
     patterns.append(rf"(?<![\w'’])[{ascii_uppercase[: len(options)]}](?![\w'’])")
     pattern, plain = re.compile("|".join(patterns)), _SURE.sub("", reply.replace(_MENTION, ""))
-    mentions = [match.group() for match in pattern.finditer(plain)]
-    marked, words = pattern.sub(_MENTION, plain), iter(mentions)
-    struck = {place for start, end in _spans(marked) for place in range(start, end)}
-    kept = []
-    for place, char in enumerate(marked):
-        mention = next(words) if char == _MENTION else char
-        kept.append(STRUCK if char == _MENTION and place in struck else mention)
-    return "".join(kept)
+    mentions, marked = pattern.findall(plain), pattern.sub(_MENTION, plain)
+    denied = {place for start, end in _spans(marked) for place in range(start, end)}
+    places = [match.start() for match in re.finditer(_MENTION, marked)]
+    kept = iter(STRUCK if p in denied else m for p, m in zip(places, mentions, strict=True))
+    return re.sub(_MENTION, lambda _: next(kept), marked)
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:

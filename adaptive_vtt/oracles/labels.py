@@ -170,7 +170,7 @@ class Consistency(_YesFrom, Agreement):
 # -- answers that are losses -----------------------------------------------------------------------
 
 
-class Told(OracleDefaults):
+class GivenLosses(OracleDefaults):
     """Oracle for answers that are losses in [0, 1], of the items of a pool.
 
     The details of an outcome contain the words of its item.

@@ -56,7 +56,7 @@ class Paired(OracleDefaults):
     ) -> None:
         self.oracle = oracle
         self.known = np.zeros(0, np.int64) if known is None else known
-        self.of = type(oracle.original).__name__  # journaled under this name
+        self.of = oracle.journal_name  # journaled as an attribute
         plain = {k: v for k, v in vars(oracle.original).items() if isinstance(v, int | float | str)}
         if earlier is not None:
             plain[EARLIER] = earlier

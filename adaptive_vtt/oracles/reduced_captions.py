@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -59,11 +58,6 @@ class Expected:
     received: tuple[str, ...] = ()
 
 
-def _filler(target: str, base: Path) -> Filler:
-    filler: Filler = callable_of(target, base, "oracle.inpainting")
-    return filler
-
-
 class ReducedCaptions(CaptionOracle):
     """Oracle with loss 1 for a follow-up whose caption breaks one of REIC's three rules.
 
@@ -106,7 +100,7 @@ class ReducedCaptions(CaptionOracle):
                 "'file.py:name' or 'package.module:name' of what paints over a box "
                 "(default: OpenCV's)",
                 name="inpainting",
-                reads=_filler,
+                reads=lambda target, base: callable_of(target, base, "oracle.inpainting"),
                 type=str,
             ),
         ] = localising.inpainted,

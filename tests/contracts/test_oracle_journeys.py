@@ -168,7 +168,7 @@ def test_a_pair_is_and_can_what_its_oracle_is_and_can(asked: Asked) -> None:
     oracle = space_of(asked.case).oracle
     paired = Paired(oracle)
     inherited = {name for name in vars(OracleDefaults) if not callable(getattr(oracle, name))}
-    own = {"models", "judge_by", "original", "code", "whole_source"} | {
+    own = {"models", "judge_by", "original", "code", "whole_source", "journal_name"} | {
         n for n in inherited if n[0] == "_"
     }
     assert inherited - own == {*SAME, "error", "regime"}

@@ -13,7 +13,16 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
-from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
+from adaptive_vtt.oracles import (
+    REGISTRY,
+    Consistency,
+    GivenLosses,
+    MaskConsistency,
+    MaskDrop,
+    Ordinal,
+    TopClass,
+    overlap,
+)
 from adaptive_vtt.relations import FollowUp, LabelPreserving, Transformed, get
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel
@@ -245,3 +254,12 @@ def test_classes_need_a_model_that_answers_all_of_them() -> None:
     made = QuestionSpace(masked(), ["identity", Shift()], oracle=MaskDrop())
     with pytest.raises(InputError, match="MaskDrop: needs a model that answers all concepts"):
         Audit(made, ScriptedModel(answers="one"))
+
+
+def test_names_that_audit_keys_depend_on_are_fixed() -> None:
+    """A class that is renamed keeps its ``journal_name``, or the draws of all its audits change."""
+    own = [REGISTRY.get(entry.name) for entry in REGISTRY.entries() if entry.package is None]
+    assert {oracle.__new__(oracle).journal_name for oracle in [*own, GivenLosses]} == {
+        *("Correctness", "TopClass", "Ordinal", "Consistency", "MaskDrop", "MaskConsistency"),
+        *("MultipleChoice", "ContainsTruth", "ReducedCaptions", "GivenLosses"),
+    }
