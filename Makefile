@@ -98,7 +98,7 @@ bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
 	$(EXPERIMENTS).medtest.medtest_speed $(QUICK)
 	$(EXPERIMENTS).medtest.retraining $(QUICK)
 	$(EXPERIMENTS).medmnistc.bccd $(QUICK) $(if $(BCCD),--data $(BCCD))
-	$(EXPERIMENTS).reic.drawn_and_photographed $(QUICK) $(if $(BCCD),--voc $(BCCD))
+	$(EXPERIMENTS).reic.scenes_and_photographs $(QUICK) $(if $(BCCD),--voc $(BCCD))
 	$(EXPERIMENTS).medtest.phantom_audit $(QUICK)
 	$(EXPERIMENTS).endobench.endobench_tasks $(QUICK)
 	$(EXPERIMENTS).engine.endpoints $(QUICK)
@@ -127,7 +127,7 @@ bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
 
 # What bench leaves out for want of data or packages: said before it begins, and when it has ended.
 skipped: $(VENV)/.ready
-	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, drawn_and_photographed, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
+	@$(if $(BCCD),:,echo "skipped: photographs of blood (bccd, scenes_and_photographs, half of table3): clone https://github.com/Shenggan/BCCD_Dataset, then make bench BCCD=FOLDER")
 	@$(if $(DETECTOR),:,echo "skipped: a real detector (caption_tables, caption_detectors): FastestDet.onnx and coco.names of https://github.com/dog-qiuqiu/FastestDet, then make bench DETECTOR=FILE")
 	@$(call unless,skimage,photographs that come with scikit-image (caption_detectors),$(INSTALL) scikit-image)
 	@$(call unless,ville,other packages (peers),$(BIN)/pip install proeval==0.1.1 requests ville)

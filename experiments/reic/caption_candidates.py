@@ -1,10 +1,10 @@
 """Compare follow-ups whose candidates are chosen before the caption with REIC's, chosen after it.
 
-REIC locates the objects that the caption names and then chooses follow-ups. An audit has to choose
-candidates before anything is asked (``relations/reic.py``). It locates objects by the detector's
-boxes, or by a caption recorded beforehand: a box with the same name, and, if captions of hidden
-boxes are recorded, too, a box without which the name is missing. All follow-ups are judged alike,
-by what the caption names. docs/papers.md explains when candidates after the caption would be valid.
+REIC locates the objects that the caption names, and then chooses follow-ups. An audit has to choose
+candidates before anything is asked (``relations/reic.py``). It takes objects from the detector's
+boxes, or from recorded captions: a box with the name of the caption, and, if captions of hidden
+boxes are recorded, too, a box whose hiding removes the name. All follow-ups are judged by the same
+rules. docs/papers.md explains when candidates after the caption are valid.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,34 +25,36 @@ from .reic_scheme import STATUSES, Step, judge, statuses
 def before_and_after(
     bench: Bench, detected: Dataset, oracle: ReducedCaptions, steps: list[Step]
 ) -> pd.DataFrame:
-    """Return what follow-ups do to named objects, and how many break a rule, per relation and way.
+    """Return statuses of named objects and broken rules, per relation and choice of candidates.
 
     ``steps`` are those of the paper's scheme, on the same boxes.
     """
-    received = {detected.sample_id(step.sample): step.received for step in steps}
-    said = {sample: Received(one.answer, {}) for sample, one in received.items()}
-    plain, whole = (RecordedNaming(each, oracle.reader, oracle.same) for each in (said, received))
-    ways = {
+    versions = {detected.sample_id(step.sample): step.received for step in steps}
+    sources = {sample: Received(one.answer, {}) for sample, one in versions.items()}
+    by_source, by_versions = (
+        RecordedNaming(each, oracle.reader, oracle.same) for each in (sources, versions)
+    )
+    choices = {
         "before the caption": list(presumed(bench, detected, oracle, steps)),
-        "by recorded captions": list(presumed(bench, detected, oracle, steps, plain)),
-        "..., of hidden boxes, too": list(presumed(bench, detected, oracle, steps, whole)),
+        "by recorded captions": list(presumed(bench, detected, oracle, steps, by_source)),
+        "..., of hidden boxes, too": list(presumed(bench, detected, oracle, steps, by_versions)),
         "after the caption": steps,
     }
     return together(
         pd.DataFrame(
-            {"relation": kind, "candidates": way, **_counts(found, kind)}
+            {"relation": kind, "candidates": choice, **_counts(chosen, kind)}
             for kind in KINDS
-            for way, found in ways.items()
+            for choice, chosen in choices.items()
         )
     )
 
 
-def together(counted: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of ``before_and_after`` of several seeds, added up by relation and way."""
+def together(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of ``before_and_after`` of several seeds, added up by relation and choice."""
     counts = [*STATUSES, "follow-ups", "violations"]
-    found = counted.groupby(["relation", "candidates"], sort=False)[counts].sum().reset_index()
-    share = 100 * found["violations"] / found["follow-ups"].where(found["follow-ups"] > 0)
-    return found.assign(**{"per cent": share.round(1)})
+    sums = rows.groupby(["relation", "candidates"], sort=False)[counts].sum().reset_index()
+    share = 100 * sums["violations"] / sums["follow-ups"].where(sums["follow-ups"] > 0)
+    return sums.assign(**{"per cent": share.round(1)})
 
 
 def presumed(
@@ -62,16 +64,16 @@ def presumed(
     steps: Iterable[Step],
     naming: Naming | None = None,
 ) -> Iterator[Step]:
-    """Yield, for each step, the audit's candidate of the same image, relation and rank, if there is
-    one.
+    """Yield each step with the audit's candidate of the same image, relation and rank.
 
-    ``naming`` gives the names of boxes; without it, the detector does.
+    Steps without such a candidate are left out. ``naming`` gives the names of boxes; without it
+    they are the detector's.
     """
     for step in steps:
         sample = detected.sample(step.sample)
-        every = Reduced(step.kind, naming=naming).candidates(sample)
-        if step.rank <= len(every):
-            reduction = every[step.rank - 1]
+        candidates = Reduced(step.kind, naming=naming).candidates(sample)
+        if step.rank <= len(candidates):
+            reduction = candidates[step.rank - 1]
             caption = bench.captioner.caption(reduction.image(sample.require_image()))
             outcome = judge(oracle, sample, step.received, reduction, caption)
             yield replace(step, reduction=reduction, caption=caption, outcome=outcome)

@@ -1,7 +1,8 @@
-"""The classes that captions name: MetaIC's rules after an insertion, ROME's after a removal.
+"""Judge the classes that captions name by MetaIC's rules (insertion) or ROME's (removal).
 
-Sources: Yu et al., Automated Testing of Image Captioning Systems (ISSTA 2022) and ROME (ISSTA
-2023) with their public code, as compared with in REIC (TSE 2024), sections II-C and V-B.
+Sources: Yu et al., Automated Testing of Image Captioning Systems (ISSTA 2022), and ROME (ISSTA
+2023), both with their public code. REIC (TSE 2024) compares itself with them in sections II-C and
+V-B.
 """
 
 import re
@@ -28,7 +29,7 @@ from adaptive_vtt.relations.base import RelationDefaults
 from adaptive_vtt.types import Box, JsonObject, Outcome, Question
 from adaptive_vtt.utils.options import Option
 
-from .metaic_rome import ROME, MetaIC
+from .metaic_rome import NOT_ELIGIBLE, ROME, MetaIC
 
 COCO = tuple(Path(__file__).with_name("coco_classes.txt").read_text("utf-8").split("\n")[1:-1])
 """The 80 classes that both methods know."""
@@ -46,14 +47,15 @@ _PLURALS = {
 _PAIRS = {"skis": "ski", "scissors": "scissor"}
 _ARTICLES = ("a", "an", "one", "another", "single")
 _BREAKS = ("of", "and", "with", "in", "on", "at", "by", "near", "to")
+"""Words that end a noun phrase: an article before them belongs to another noun."""
 
 METAIC_RULES: Mapping[int, str] = {
-    1: "what was named must be named again, with what was inserted, and nothing else",
-    2: "numbers must stay as they were",
+    1: "the source's classes and the inserted one must be named, and no other",
+    2: "no class may change between singular and plural",
 }
 ROME_RULES: Mapping[int, str] = {
-    1: "nothing new may be named, and all that is still there must be",
-    2: "what was removed must not be named",
+    1: "no new class may be named, and those not removed must be named",
+    2: "a removed class must not be named",
 }
 
 Counts = Mapping[str, int]
@@ -61,25 +63,33 @@ Counts = Mapping[str, int]
 
 
 class CaptionClasses(CaptionOracle):
-    """Loss 1 where a caption breaks a rule of MetaIC (after an insertion) or ROME (a removal).
+    """Oracle with loss 1 if a caption breaks a rule of MetaIC (insertion) or of ROME (removal).
 
-    MetaIC, rule 1: the classes are the source caption's and the inserted one; rule 2: each in
-    its old number, the inserted one in the plural only where the source caption named it.
-    ROME, rule 1: no new class, and only the removed one may be gone; rule 2: a removed class
-    that the source caption named exactly once is gone.
+    - MetaIC, rule 1: the caption names the source caption's classes and the inserted one, and no
+      other. Rule 2: each class keeps its number. The inserted one is in the plural exactly if the
+      source caption named it.
+    - ROME, rule 1: the caption names no new class, and lacks none but removed ones. Rule 2: it does
+      not name a removed class that the source caption named in the singular.
 
-    ``classes`` that are looked for, besides those annotated in the picture, in the singular or
-    plural. ``reader``: only nouns it finds count. ``same`` (needs a reader): other nouns count
-    as a class that either caption names literally, where they mean the same. A follow-up whose
-    source was not captioned is excluded; one that MetaIC or ROME could not make is the source
-    again, breaks no rule, and counts with loss 0: the rate is about all pictures. Raises
-    InputError for ``same`` without a reader.
+    A follow-up whose source was not captioned is excluded. One that MetaIC or ROME could not make
+    is the source again. It breaks no rule and has loss 0, so the rate is about all pictures.
+
+    Args:
+        classes: Names that count, in singular and plural, with those annotated in the picture.
+        reader: If given, only the nouns that it reads count.
+        same: Comparison of words, which needs a reader. If given, a noun that is no class counts
+            as each class with the same meaning that either caption names literally.
+        question: The question about each image.
+        unanswered_loss: Loss of a question without answer.
+
+    Raises:
+        InputError: There is ``same`` without a reader.
     """
 
     def __init__(
         self,
         classes: Annotated[
-            Sequence[str], Option("the names that count (default: the 80 of COCO)")
+            Sequence[str], Option("names of classes that count (default: COCO's 80)")
         ] = COCO,
         reader: Reader | None = None,
         same: Same | None = None,
@@ -89,17 +99,17 @@ class CaptionClasses(CaptionOracle):
     ) -> None:
         super().__init__(question, unanswered_loss)
         if same is not None and reader is None:
-            raise InputError("caption classes: expected a reader of nouns beside same, got none")
+            raise InputError("caption classes: expected a reader of nouns with same, got none")
         self.classes = tuple(classes)
         self.reader = reader
         self.same = same
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """After insertions and removals alone."""
+        """Return whether the relation inserts or removes objects."""
         return isinstance(relation, MetaIC | ROME)
 
     def expect(self, premise: Premise) -> "Change | None":
-        """None where the source was not captioned."""
+        """Return the change of the picture, None if the source was not captioned."""
         sample = premise.sample
         caption = caption_of(premise.source_answer, sample.id)
         if caption is None or sample.image is None:
@@ -113,29 +123,32 @@ class CaptionClasses(CaptionOracle):
         if expected is None:
             return NOT_CAPTIONED
         if expected.reason and isinstance(answer, str):
-            return replace(scored(True), details=expected.told(answer, []))
+            return replace(scored(True), details=expected.details_of(answer, []))
         unread = self.unread(answer, question.sample_id)
         if unread is not None:
             return unread
-        source, said = classes_named(
+        before, after = classes_named(
             (expected.source, answer), (*self.classes, *expected.labels), self.reader, self.same
         )
-        objects = expected.objects(source, said)
+        objects = expected.objects(before, after)
         broken = any(each["rule"] for each in objects)
-        return replace(scored(not broken), details=expected.told(answer, objects))
+        return replace(scored(not broken), details=expected.details_of(answer, objects))
 
 
 def other_words(classes: Sequence[str] = COCO) -> CaptionClasses:
-    """Return the oracle of ROME's code, which counts other nouns of the same meaning, too."""
+    """Return the oracle of ROME's code, which also counts other nouns with the same meaning."""
     return CaptionClasses(classes, language.reader(), language.same())
 
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to a source picture.
+    """The change of a source picture.
 
-    ``details`` are the follow-up's; ``boxes`` what is annotated in the source, which is of
-    ``size`` (height, width) in pixels; ``source`` its caption.
+    Attributes:
+        details: The follow-up's details.
+        boxes: Objects annotated in the source.
+        size: Height and width of the source in pixels.
+        source: Caption of the source.
     """
 
     details: Mapping[str, Any]
@@ -145,12 +158,12 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """Why nothing was done, or ""."""
-        return str(self.details.get("not eligible", ""))
+        """Why nothing was changed, or ""."""
+        return str(self.details.get(NOT_ELIGIBLE, ""))
 
     @property
     def changed(self) -> set[str]:
-        """The class that was inserted, or those that were removed."""
+        """The inserted class, or the removed ones."""
         inserted = self.details.get("inserted")
         return set(map(named, [inserted] if inserted else self.details.get("removed", ())))
 
@@ -159,30 +172,36 @@ class Change:
         """Every class known to be in the source or the follow-up."""
         return sorted({named(box.label) for box in self.boxes if box.label} | self.changed)
 
-    def objects(self, source: Counts, said: Counts) -> list[JsonObject]:
-        """One entry per class that is named or changed, with the rule it breaks, if any."""
+    def objects(self, source: Counts, follow_up: Counts) -> list[JsonObject]:
+        """Return an entry for each class that is named or changed, with the rule that it breaks.
+
+        Args:
+            source: Classes that the source's caption names.
+            follow_up: Classes that the follow-up's caption names.
+        """
         changed, known = self.changed, set(self.labels)
         if "inserted" in self.details:
-            rules, broken = METAIC_RULES, after_insertion(source, said, *changed)
-            done = dict.fromkeys(changed, "inserted")
+            rules, broken = METAIC_RULES, after_insertion(source, follow_up, *changed)
+            status = dict.fromkeys(changed, "inserted")
         else:
-            rules, broken = ROME_RULES, after_removal(source, said, changed)
-            done = {c: "disappeared" if source.get(c) == 1 else "ambiguous" for c in changed}
+            rules, broken = ROME_RULES, after_removal(source, follow_up, changed)
+            status = {c: "disappeared" if source.get(c) == 1 else "ambiguous" for c in changed}
         return [
             {
                 "name": name,
                 "boxes": [rounded(b) for b in self.boxes if named(b.label) == name],
                 "visible": None,
-                "status": done.get(name, "retained" if name in source else "new"),
-                "named": name in said,
+                "status": status.get(name, "retained" if name in source else "new"),
+                "named": name in follow_up,
                 "rule": broken.get(name),
                 "rule_text": rules.get(broken.get(name, 0)),
-                "type": _type(name, said, broken, done, known),
+                "type": _type(name, follow_up, broken, status, known),
             }
-            for name in sorted(changed | set(source) | set(said))
+            for name in sorted(changed | set(source) | set(follow_up))
         ]
 
-    def told(self, caption: str, objects: list[JsonObject]) -> JsonObject:
+    def details_of(self, caption: str, objects: list[JsonObject]) -> JsonObject:
+        """Return the details of the outcome, for the journal."""
         return {
             "source": self.source,
             "caption": caption,
@@ -204,31 +223,35 @@ class Change:
         return f"remove {', '.join(self.details['removed'])} {places}"
 
 
-def after_insertion(source: Counts, said: Counts, inserted: str) -> dict[str, int]:
-    """Class -> the rule of MetaIC that it breaks."""
-    wanted = {name: source.get(name, 0) > 1 for name in source}
-    wanted[inserted] = inserted in source
-    broken = dict.fromkeys(wanted.keys() ^ said.keys(), 1)
-    several = (name for name in wanted.keys() & said.keys() if wanted[name] != (said[name] > 1))
-    return broken | dict.fromkeys(several, 2)
+def after_insertion(source: Counts, follow_up: Counts, inserted: str) -> dict[str, int]:
+    """Return class -> the rule of MetaIC that it breaks."""
+    plurals = {name: count > 1 for name, count in source.items()}
+    plurals[inserted] = inserted in source
+    broken = dict.fromkeys(plurals.keys() ^ follow_up.keys(), 1)
+    both = plurals.keys() & follow_up.keys()
+    return broken | {name: 2 for name in both if plurals[name] != (follow_up[name] > 1)}
 
 
-def after_removal(source: Counts, said: Counts, removed: set[str]) -> dict[str, int]:
-    """Class -> the rule of ROME that it breaks."""
-    lost = source.keys() - said.keys() - removed
-    still = {name for name in removed & said.keys() if source.get(name) == 1}
-    return dict.fromkeys((said.keys() - source.keys()) | lost, 1) | dict.fromkeys(still, 2)
+def after_removal(source: Counts, follow_up: Counts, removed: set[str]) -> dict[str, int]:
+    """Return class -> the rule of ROME that it breaks."""
+    new, lost = follow_up.keys() - source.keys(), source.keys() - follow_up.keys() - removed
+    still_named = {name for name in removed & follow_up.keys() if source.get(name) == 1}
+    return dict.fromkeys(new | lost, 1) | dict.fromkeys(still_named, 2)
 
 
 def _type(
-    name: str, said: Counts, broken: Mapping[str, int], done: Mapping[str, str], known: set[str]
+    name: str,
+    follow_up: Counts,
+    broken: Mapping[str, int],
+    status: Mapping[str, str],
+    known: set[str],
 ) -> str | None:
-    """REIC's type of error that a broken rule most likely means; a wrong number has none."""
-    if name not in broken or (broken[name] == 2 and done.get(name) != "disappeared"):
+    """Return the most likely of REIC's types of error, None without one or for a wrong number."""
+    if name not in broken or (broken[name] == 2 and status.get(name) != "disappeared"):
         return None
     if broken[name] == 2:
         return "3"
-    if name in said:
+    if name in follow_up:
         return "2.1" if name in known else "1.2"
     return "2.2" if name in known else "1.1"
 
@@ -242,31 +265,32 @@ def classes_named(
     reader: Reader | None = None,
     same: Same | None = None,
 ) -> list[Counter[str]]:
-    """How often each caption names each class; longer names go first ("hot dog" is no dog).
+    """Return how often each caption names each class; longer names go first ("hot dog" is no dog).
 
-    With a reader a name counts where its last word is in a noun phrase. With ``same`` phrases
-    without a class count as any class that is named literally in one of the captions.
+    With a reader, a name counts if its last word is in a noun phrase. With ``same``, phrases
+    without a class count as each class of the same meaning that a caption names literally.
     """
     table = _table(tuple(dict.fromkeys(map(named, classes))))
     nouns = [None if reader is None else reader.objects(caption) for caption in captions]
-    found = [_literal(_words(c), table, n) for c, n in zip(captions, nouns, strict=True)]
-    present = sorted({name for counts in found for name in counts})
+    counted = [_literal(_words(c), table, n) for c, n in zip(captions, nouns, strict=True)]
+    present = sorted({name for counts in counted for name in counts})
     if same is None:
-        return found
-    for counts, phrases in zip(found, nouns, strict=True):
+        return counted
+    for counts, phrases in zip(counted, nouns, strict=True):
         for phrase in phrases or ():
             if not _literal(_words(phrase), table, None):
                 meant = [name for name in present if same(phrase, name)]
                 counts.update(dict.fromkeys(meant, 1 + _plural_word(phrase)))
-    return found
+    return counted
 
 
 def named(label: str) -> str:
+    """Return a label as captions name it: lower-case words with spaces between them."""
     return " ".join(_words(label))
 
 
 def plural(name: str) -> str:
-    """The plural of an English noun, by rule but for a few."""
+    """Return the plural of an English noun, by rule with a few exceptions."""
     if name in _PAIRS:
         return name
     first, _, last = name.rpartition(" ")
@@ -281,7 +305,7 @@ def plural(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _table(classes: tuple[str, ...]) -> dict[tuple[str, ...], tuple[str, int]]:
-    """Words -> the class and 1 for the singular, 2 for the plural, 0 where they are the same."""
+    """Return words -> the class, and 1 (singular), 2 (plural) or 0 (both are the same)."""
     table = {}
     for name in classes:
         one, several = _PAIRS.get(name, name), plural(name)
@@ -295,24 +319,25 @@ def _literal(
     table: Mapping[tuple[str, ...], tuple[str, int]],
     phrases: Sequence[str] | None,
 ) -> Counter[str]:
+    """Return how often the words name each class literally; see ``classes_named``."""
     nouns = None if phrases is None else {word for phrase in phrases for word in _words(phrase)}
     longest = max(map(len, table), default=0)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     start = 0
     while start < len(words):
         for length in range(min(longest, len(words) - start), 0, -1):
             here = tuple(words[start : start + length])
             if here in table and (nouns is None or here[-1] in nouns):
                 name, number = table[here]
-                found[name] += number or (1 if _single(words[:start]) else 2)
+                counts[name] += number or (1 if _single(words[:start]) else 2)
                 start += length - 1
                 break
         start += 1
-    return found
+    return counts
 
 
 def _single(before: Sequence[str]) -> bool:
-    """Whether a noun that is its own plural stands after an article for one."""
+    """Return whether these words before a noun end in an article for one thing."""
     for word in reversed(before[-3:]):
         if word in _ARTICLES or word in _BREAKS:
             return word in _ARTICLES

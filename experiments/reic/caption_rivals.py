@@ -1,13 +1,13 @@
-"""REIC's Table II: the images that MetaIC, ROME and REIC can use, and their reports.
+"""Compare the reports of MetaIC, ROME and REIC, and the images that each can use (Table II).
 
 MetaIC inserts an object at each of its four overlaps, ROME removes one of up to three annotated
 objects, and REIC asks about three follow-ups per image and relation. As their code does, MetaIC
 compares the literal names of classes, and ROME also other words with the same meaning.
 
-A report is right if one of the captions has a fault about an object that it names: the object is
-left out, named as another, or made up (``TemplateCaptioner.explain``; for REIC's reports see
-``caption_truth.py``). As in the paper, pairs of captions are counted. *violations* are reported and
-right about something, *false alarms* are reported and right about nothing. *captions* are all that
+A report names objects. It is right if one of the captions is wrong about one of them, as the object
+is left out, named as another, or made up (``TemplateCaptioner.explain``; for REIC's reports see
+``caption_truth``). As in the paper, pairs of captions are counted. *violations* are pairs with a
+right report, and *false alarms* those with wrong reports only. *captions* counts all captions that
 were asked for, with those of sources.
 """
 
@@ -28,15 +28,19 @@ from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import Bench
 from .metaic_rome import NOT_ELIGIBLE, ROME, MetaIC, cut_outs
 from .reic_scheme import Step
-from .template_captioner import Told
+from .template_captioner import Explanation
 
 Edit = MetaIC | ROME
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two captions, of an image and of an edited copy. ``reported``: names that break a rule;
-    ``right``: those of them about which a caption is really wrong.
+    """Two captions, of an image and of an edited copy.
+
+    Attributes:
+        sample: Index of the image.
+        reported: Names that break a rule.
+        right: Reported names about which a caption is really wrong.
     """
 
     sample: int
@@ -47,7 +51,15 @@ class Pair:
 def table_2(
     bench: Bench, frame: pd.DataFrame, steps: list[Step], same: Same, seed: int
 ) -> pd.DataFrame:
-    """Return a row per method; ``frame`` and ``steps`` are REIC's (``verdicts``, ``scheme``)."""
+    """Return a row per method.
+
+    Args:
+        bench: The scenes and the captioner.
+        frame: Verdicts of REIC (``verdicts``).
+        steps: Follow-ups of REIC (``scheme``).
+        same: Comparison of words.
+        seed: Seed of the edits.
+    """
     reader = language.reader()
     rivals: list[tuple[str, Edit, CaptionClasses]] = [
         ("MetaIC", MetaIC(cut_outs(bench.dataset)), CaptionClasses()),
@@ -62,16 +74,16 @@ def table_2(
 
 def _of_reic(kind: str, frame: pd.DataFrame, steps: list[Step]) -> dict[str, Any]:
     own = [step for step in steps if step.kind == kind]
-    mine = frame[frame["relation"] == kind]
-    told = mine[mine["reported"]].groupby("case")["real"].any()
+    reports = frame[(frame["relation"] == kind) & frame["reported"]]
+    right = reports.groupby("case")["real"].any()
     images = {step.sample: 1 + len(step.received.versions) for step in own}
     return {
         "method": f"REIC, {kind}",
         "eligible": len(images),
         "follow-ups": len(own),
         "captions": len(own) + sum(images.values()),
-        "violations": int(told.sum()),
-        "false alarms": int((~told).sum()),
+        "violations": int(right.sum()),
+        "false alarms": int((~right).sum()),
     }
 
 
@@ -87,7 +99,7 @@ def _counts(pairs: list[Pair]) -> dict[str, int]:
 
 
 def edited(bench: Bench, edit: Edit, oracle: CaptionClasses, seed: int) -> Iterator[Pair]:
-    """Yield every follow-up that an edit can make of the scenes, judged."""
+    """Yield a judged pair for every follow-up that the edit can make of the scenes."""
     for index in range(len(bench.dataset)):
         sample = bench.dataset.sample(index)
         source = bench.captioner.explain(sample.require_image())
@@ -96,9 +108,10 @@ def edited(bench: Bench, edit: Edit, oracle: CaptionClasses, seed: int) -> Itera
             follow_up = edit.apply(sample, severity, rng)
             if NOT_ELIGIBLE in follow_up.details or follow_up.image is None:
                 continue
-            said = bench.captioner.explain(follow_up.image)
-            reported = _reported(edit, oracle, sample, follow_up, severity, source, said)
-            wrong = faults(source) | faults(said)
+            edited_copy = bench.captioner.explain(follow_up.image)
+            captions = source.caption, edited_copy.caption
+            reported = _reported(edit, oracle, sample, follow_up, severity, captions)
+            wrong = faults(source) | faults(edited_copy)
             right = tuple(name for name in reported if KINDS_OF_WORDS.get(name, name) in wrong)
             yield Pair(index, reported, right)
 
@@ -109,19 +122,20 @@ def _reported(
     sample: Sample,
     follow_up: FollowUp,
     severity: int,
-    source: Told,
-    said: Told,
+    captions: tuple[str, str],
 ) -> tuple[str, ...]:
+    """Return the names that break a rule, from the captions of source and follow-up."""
     question = Question(0, sample.id, edit.name, severity, CAPTION, 1)
-    expected = oracle.expect(Premise(edit, follow_up, sample, question, source.caption))
-    outcome = oracle.judge(question, said.caption, expected)
+    expected = oracle.expect(Premise(edit, follow_up, sample, question, captions[0]))
+    outcome = oracle.judge(question, captions[1], expected)
     objects = (outcome.details or {}).get("objects", ())
     return tuple(each["name"] for each in objects if each["rule"] is not None)
 
 
-def faults(told: Told) -> set[str]:
-    """Return the kinds about which a caption is wrong: left out, named as others, these others, and
-    made up.
+def faults(caption: Explanation) -> set[str]:
+    """Return the kinds about which a caption is wrong.
+
+    They are left out, named as others, named in place of others, or made up.
     """
-    mistaken = {*told.misclassified, *told.misclassified.values()}
-    return {*told.omitted, *mistaken, *told.fabricated}
+    mistaken = {*caption.misclassified, *caption.misclassified.values()}
+    return {*caption.omitted, *mistaken, *caption.fabricated}

@@ -1,9 +1,9 @@
-"""Table VIII of REIC (TSE 2024): seconds per step at 480 x 640, on one thread, without the model.
+"""Measure the seconds of each step of REIC (Table VIII): 480 x 640, one thread, no model's time.
 
-Localisation is per image: versions with hidden boxes are drawn, and captions are read and matched.
-Scoring is of all candidates of an image and all three relations, from drawing their parameters to
-choosing the follow-ups. Generation is per follow-up: its share of the scoring, and the picture.
-Checking is per follow-up: statuses, reading and matching its caption, and the rules.
+- Localisation, per image: draw versions with hidden boxes, and read and match captions.
+- Scoring, per image: draw the candidates of all three relations, score them, and choose follow-ups.
+- Generation, per follow-up: its share of the scoring, and its picture.
+- Checking, per follow-up: statuses of objects, reading and matching its caption, and the rules.
 """
 
 import time
@@ -21,14 +21,14 @@ from adaptive_vtt.types import Image, Received, Sample
 
 from ..tables.layout import tables_of
 from .drawn_scenes import scenes
-from .reic_scheme import Captioner, Reduction, Selection, judge, listen, locate
+from .reic_scheme import Captioner, Reduction, Selection, captions_of, judge, locate
 from .template_captioner import TemplateCaptioner
 
 SIZE = (480, 640)
 SECONDS = tables_of("reic")["VIII"].published()["seconds"]
 PUBLISHED = dict(zip(SECONDS.index.get_level_values("step"), SECONDS.tolist(), strict=True))
 PUBLISHED["localisation, all by hiding"] = PUBLISHED["localisation"]
-"""The paper's, whose localisation counts the model's time."""
+"""Step -> the paper's seconds, whose localisation includes the model's time."""
 
 
 class Timed:
@@ -40,9 +40,9 @@ class Timed:
 
     def caption(self, image: Image) -> str:
         start = time.perf_counter()
-        said = self.captioner.caption(image)
+        caption = self.captioner.caption(image)
         self.seconds += time.perf_counter() - start
-        return said
+        return caption
 
 
 class Watch:
@@ -53,6 +53,7 @@ class Watch:
         self.taken: dict[str, list[float]] = {}
 
     def time(self, step: str, call: Callable[..., Any], *arguments: Any, parts: int = 1) -> Any:
+        """Return the result of a call, and add its seconds, divided by ``parts``, to the step."""
         start, asked = time.perf_counter(), self.captioner.seconds
         result = call(*arguments)
         spent = time.perf_counter() - start - (self.captioner.seconds - asked)
@@ -74,9 +75,7 @@ class Watch:
 
 
 def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
-    """Return the table over ``count`` scenes, with localisation as usual, and without any box's
-    name.
-    """
+    """Return the table of ``count`` scenes, also for localisation without the names of boxes."""
     dataset, selection = scenes(count, seed=seed, size=SIZE), Selection(seed=seed)
     captioner = Timed(TemplateCaptioner(seed=seed))
     oracle = ReducedCaptions(language.reader(), same)
@@ -99,15 +98,15 @@ def seconds(count: int, same: Same, seed: int = 0) -> pd.DataFrame:
                 parts=selection.follow_ups,
             )
             for reduction, image in drawn:
-                said = captioner.caption(image)
-                watch.time(f"checking, {kind}", judge, oracle, sample, received, reduction, said)
+                caption = captioner.caption(image)
+                watch.time(f"checking, {kind}", judge, oracle, sample, received, reduction, caption)
     return watch.table()
 
 
 def _received(
     oracle: ReducedCaptions, captioner: Captioner, sample: Sample
 ) -> tuple[Received, tuple[Located, ...]]:
-    received = listen(oracle, captioner, sample)
+    received = captions_of(oracle, captioner, sample)
     return received, locate(oracle, sample, received)
 
 

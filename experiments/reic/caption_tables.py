@@ -1,32 +1,32 @@
-"""REIC's tables on drawn scenes and a captioner whose every fault is known.
+"""Make REIC's tables on drawn scenes, for a captioner whose faults are known, in over 3 minutes.
 
-The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE
-2024). What is really wrong is defined in ``caption_truth.py`` beside this file.
+    python -m adaptive_vtt.experiments.reic.caption_tables --seeds 3
 
-- Table I: verdicts on objects and cases, and their scores; "errors" are all that is wrong with
-  the captions, also what no relation between them could show, "found" those reported. An
-  object that both captions name is counted once, the paper counts it twice.
-- Table II: MetaIC and ROME beside REIC, see ``caption_rivals.py``.
-- Table VI: the types of true positives, and how the oracle's guesses at them agree; and what
-  led to false alarms.
-- Table V: F1 at object level without each part, on the follow-ups that all parts chose, with
-  three detectors: exact boxes; boxes of which some are missed (MISSED) and some bear the name
-  of what the thing is easily taken for (MISLABELLED); and region proposals, without names;
-  with ``--detector`` also with a real one, trained on photographs.
-  "places named": nouns that say where the picture was taken are read as objects, too, as the
-  paper's plain rule has it; "all boxes hidden": also those that match a name, as in the paper.
-- Tables III and IV: follow-ups chosen without the ambiguity score (Setting-1), and without the
-  diversity score (Setting-2).
-- Candidates before and after the caption: see ``caption_candidates.py``.
-- Table VIII: seconds on one thread, see ``caption_seconds.py``.
+The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024).
+``caption_truth`` defines which names in captions are wrong.
 
-Tables I and VI and the candidates count ``--seeds`` seeds together, the others are of the first;
-``--cheap`` leaves those out.
+- Table I: verdicts on objects and cases, and their scores. "errors" counts all wrong names, also
+  those that no relation between captions could show, and "found" the reported ones. An object that
+  both captions name counts once here and twice in the paper.
+- Table II: MetaIC and ROME next to REIC; see ``caption_rivals``.
+- Tables III and IV: follow-ups that are chosen without the ambiguity score (Setting-1), and without
+  the diversity score (Setting-2).
+- Table V: F1 on objects without each part, on the same follow-ups, with three detectors. They have
+  exact boxes; boxes of which some are missing (MISSED) or have the name of a similar kind
+  (MISLABELLED); and region proposals, which have no names. ``--detector`` adds a real detector,
+  trained on photographs. In "places named", nouns for the place of the picture are read as
+  objects, too, as by the paper's plain rule. In "all boxes hidden", boxes that match a name are
+  hidden, too, as in the paper.
+- Table VI: types of true positives, the oracle's guesses at them, and causes of false alarms.
+- Table VIII: seconds on one thread; see ``caption_seconds``.
+- Candidates before and after the caption: see ``caption_candidates``.
 
-Columns "paper: ..." have the least and the most of the paper's captioners and sets of photographs.
+Tables I and VI and the candidates add up ``--seeds`` seeds. The others, which ``--cheap`` leaves
+out, are of the first seed. Columns "paper: ..." have the range over the paper's captioners and sets
+of photographs.
 
-Words are compared by number, last words and, where ``--wordnet`` or $WNSEARCHDIR names its
-folder, by WordNet; vectors count where they are installed.
+Words are compared by number and last words; by WordNet if ``--wordnet`` or $WNSEARCHDIR names its
+folder; and by vectors if these are installed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,13 +46,13 @@ from adaptive_vtt.utils.other_code import fingerprint_of
 
 from ..program import Row, options, save_tables, show
 from .caption_candidates import before_and_after, together
-from .caption_detectors import DETECTOR, drawn, real_detector
+from .caption_detectors import DETECTOR, real_detector, with_detectors
 from .caption_rivals import table_2
 from .caption_seconds import seconds
 from .caption_verdicts import (
     CAUSES,
     Bench,
-    Remembered,
+    CachedCaptioner,
     by_relation,
     confusion,
     hidden,
@@ -60,7 +60,7 @@ from .caption_verdicts import (
     verdicts,
 )
 from .drawn_scenes import scenes
-from .reic_beside import beside
+from .paper_columns import with_paper
 from .reic_scheme import Step, distinct, scheme, statuses
 from .template_captioner import TemplateCaptioner
 from .wordnet import EveryWay
@@ -68,13 +68,11 @@ from .wordnet import EveryWay
 TYPES = "Table VI: true positives by type"
 CANDIDATES = "Candidates before and after the caption"
 OMISSION = 0.1
-"""Share of the things in a picture that its captions leave out, unless another is given."""
-
-# -- what is audited -------------------------------------------------------------------
+"""Default share of the objects of a picture that captions leave out."""
 
 
 def ablations(same: Same) -> dict[str, ReducedCaptions]:
-    """The oracle with all its parts, and without each."""
+    """Return the oracle with all its parts, and without each."""
     reader = language.reader()
     return {
         "all parts": ReducedCaptions(reader, same),
@@ -90,64 +88,66 @@ def ablations(same: Same) -> dict[str, ReducedCaptions]:
 
 
 def table_1(frame: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts per relation and level."""
+    """Return counts and scores of the verdicts, a row per relation and level."""
     rows = []
     for relation, part in by_relation(frame):
         cases = part.groupby("case")[["real", "reported"]].any()
         wrong = part["error"] != "none"
-        found = {"errors": int(wrong.sum()), "found": int((wrong & part["reported"]).sum())}
-        rows.append({"level": "object", "relation": relation, **confusion(part), **found})
+        errors = {"errors": int(wrong.sum()), "found": int((wrong & part["reported"]).sum())}
+        rows.append({"level": "object", "relation": relation, **confusion(part), **errors})
         rows.append({"level": "case", "relation": relation, **confusion(cases)})
     table = pd.DataFrame(rows).sort_values("level", ascending=False, kind="stable")
     return table.astype({"errors": "Int64", "found": "Int64"})
 
 
 def table_6(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """True positives by type and relation; reports by true type and guess, with the share of
-    each true type that was guessed; false alarms by cause."""
-    told, types = frame[frame["reported"]], list(ERROR_TYPES)
-    hits = told[told["real"]]
-    guesses = _counted(told, "error", "guess", [*types, "none"], types)
-    right, of = np.diag(guesses.to_numpy()), guesses.to_numpy().sum(axis=1)
+    """Return three tables by title.
+
+    They have true positives by type and relation, reports by true and guessed type, with the share
+    of right guesses, and false alarms by cause.
+    """
+    reports, types = frame[frame["reported"]], list(ERROR_TYPES)
+    hits = reports[reports["real"]]
+    guesses = _counted(reports, "error", "guess", [*types, "none"], types)
+    right, counts = np.diag(guesses.to_numpy()), guesses.to_numpy().sum(axis=1)
     guesses["guessed"] = [
-        *(percent(r / n if n else None) for r, n in zip(right, of[:-1], strict=True)),
+        *(percent(r / n if n else None) for r, n in zip(right, counts[:-1], strict=True)),
         None,
     ]
     return {
         TYPES: _counted(hits, "error", "relation", types, KINDS),
         "Table VI: reports by true type, and guess": guesses,
-        "False alarms by cause": _counted(told, "cause", "relation", CAUSES, KINDS),
+        "False alarms by cause": _counted(reports, "cause", "relation", CAUSES, KINDS),
     }
 
 
 def _counted(
     frame: pd.DataFrame, row: str, column: str, rows: Sequence[str], columns: Sequence[str]
 ) -> pd.DataFrame:
-    """How many rows of the frame have each value of two of its columns."""
+    """Return the number of rows of the frame with each pair of values of two columns."""
     table = pd.crosstab(frame[row], frame[column])
     return table.reindex(index=list(rows), columns=list(columns), fill_value=0)
 
 
 def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -> pd.DataFrame:
-    """Scores at object level with and without each part, by detector and relation."""
+    """Return scores on objects with and without each part, by detector and relation."""
     rows = []
     for name, dataset in detected.items():
         oracles = ablations(same)
         steps = list(scheme(dataset, bench.captioner, oracles["all parts"], seed=seed))
         truths = bench.truths(steps)
         for part, oracle in oracles.items():
-            own = part == "all parts"
-            again = steps if own else bench.judged_again(dataset, steps, oracle)
-            frame = verdicts(again, truths)
+            whole = part == "all parts"
+            judged = steps if whole else bench.judged_again(dataset, steps, oracle)
             rows += [
                 {
                     "detector": name,
                     "relation": relation,
                     "oracle": part,
-                    "hidden": hidden(again),
-                    **confusion(part_of),
+                    "hidden": hidden(judged),
+                    **confusion(frame),
                 }
-                for relation, part_of in by_relation(frame)
+                for relation, frame in by_relation(verdicts(judged, truths))
             ]
     table = pd.DataFrame(rows)
     best = table.groupby(["detector", "relation"], sort=False)["F1"].transform("first")
@@ -156,19 +156,26 @@ def table_5(bench: Bench, detected: dict[str, Dataset], same: Same, seed: int) -
 
 
 def table_3(settings: dict[str, list[Step]]) -> pd.DataFrame:
-    """What the follow-ups of each setting do to the source's objects."""
+    """Return statuses of the sources' objects after the follow-ups of each setting."""
     rows = []
     for row, own in _by_setting(settings):
         counts = [statuses([step]) for step in own]
         valid = [each["disappeared"] + each["retained"] for each in counts]
-        more = {"valid objects": sum(valid), "valid cases": sum(map(bool, valid))}
-        told = {"cases": len(own), "reported": sum(len(step.violations) for step in own)}
-        rows.append({**row, **statuses(own), **more, **told})
+        rows.append(
+            {
+                **row,
+                **statuses(own),
+                "valid objects": sum(valid),
+                "valid cases": sum(map(bool, valid)),
+                "cases": len(own),
+                "reported": sum(len(step.violations) for step in own),
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def table_4(settings: dict[str, list[Step]], same: Same) -> pd.DataFrame:
-    """Of how many objects, and of how many images, each setting reports a violation."""
+    """Return the numbers of objects and images of which each setting reports a violation."""
     rows = []
     for row, own in _by_setting(settings):
         new = [(step.sample, names) for step, names in distinct(own, same)]
@@ -198,55 +205,62 @@ class Run:
 
     @classmethod
     def of(cls, count: int, same: Same, seed: int, omission: float = OMISSION) -> "Run":
+        """Return the run of ``count`` scenes, with words compared by ``same``."""
         dataset = scenes(count, seed=seed)
-        bench = Bench(dataset, Remembered(TemplateCaptioner(seed=seed, omission=omission)))
+        bench = Bench(dataset, CachedCaptioner(TemplateCaptioner(seed=seed, omission=omission)))
         return cls(dataset, bench, ReducedCaptions(language.reader(), same), seed)
 
     @cached_property
     def steps(self) -> list[Step]:
         """All follow-ups that REIC asks about."""
-        return self.without()
+        return self.steps_by()
 
-    def without(self, **score: bool) -> list[Step]:
-        """Those without a score: by_ambiguity=False or by_diversity=False."""
+    def steps_by(self, **scores: bool) -> list[Step]:
+        """Return the follow-ups chosen by these ``scores``, by_ambiguity and by_diversity."""
         captioner = self.bench.captioner
-        return list(scheme(self.dataset, captioner, self.oracle, seed=self.seed, **score))
+        return list(scheme(self.dataset, captioner, self.oracle, seed=self.seed, **scores))
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """What is reported and what is wrong, with cases that no other seed has."""
-        found = verdicts(self.steps, self.bench.truths(self.steps))
-        return found.assign(case=f"seed {self.seed}: " + found["case"])
+        """The verdicts and the truth, with names of cases that no other seed has."""
+        frame = verdicts(self.steps, self.bench.truths(self.steps))
+        return frame.assign(case=f"seed {self.seed}: " + frame["case"])
 
     def candidates(self) -> pd.DataFrame:
-        """Candidates before and after the caption."""
+        """Return counts for candidates that are chosen before and after the caption."""
         return before_and_after(self.bench, self.dataset, self.oracle, self.steps)
 
 
 def cheap_tables(runs: Sequence[Run]) -> dict[str, pd.DataFrame]:
-    """Tables I and VI, and candidates before and after the caption: counts of all runs."""
+    """Return Tables I and VI and the candidates, with the counts of all runs."""
     frame = pd.concat([run.verdicts for run in runs])
     types = {title: table.reset_index() for title, table in table_6(frame).items()}
-    types[TYPES] = beside("VI", types[TYPES])
+    types[TYPES] = with_paper("VI", types[TYPES])
     return {
-        "Table I: verdicts, exact boxes": beside("I", table_1(frame)),
+        "Table I: verdicts, exact boxes": with_paper("I", table_1(frame)),
         **types,
         CANDIDATES: together(pd.concat([run.candidates() for run in runs])),
     }
 
 
 def costly_tables(run: Run, timed: int, real: Detector | None = None) -> dict[str, pd.DataFrame]:
-    """The others, of one run. ``timed``: images whose seconds are taken; ``real``: a detector."""
+    """Return the other tables, of one run.
+
+    Args:
+        run: The run.
+        timed: Number of images whose seconds are measured.
+        real: A real detector, None without one.
+    """
     dataset, bench, same, seed = run.dataset, run.bench, run.oracle.same, run.seed
-    ambiguous = table_3({"Setting-1": run.without(by_ambiguity=False), "REIC": run.steps})
-    alike = table_4({"Setting-2": run.without(by_diversity=False), "REIC": run.steps}, same)
-    parts = table_5(bench, drawn(dataset, seed, real), same, seed)
+    setting_1 = {"Setting-1": run.steps_by(by_ambiguity=False), "REIC": run.steps}
+    setting_2 = {"Setting-2": run.steps_by(by_diversity=False), "REIC": run.steps}
+    parts = table_5(bench, with_detectors(dataset, seed, real), same, seed)
     others = table_2(bench, run.verdicts, run.steps, same, seed)
     return {
-        "Table II: other methods": beside("II", others),
-        "Table III: without the ambiguity score": beside("III", ambiguous),
-        "Table IV: without the diversity score": beside("IV", alike),
-        "Table V: without each part": beside("V", parts),
+        "Table II: other methods": with_paper("II", others),
+        "Table III: without the ambiguity score": with_paper("III", table_3(setting_1)),
+        "Table IV: without the diversity score": with_paper("IV", table_4(setting_2, same)),
+        "Table V: without each part": with_paper("V", parts),
         "Table VIII: seconds": seconds(timed, same, seed),
     }
 
@@ -269,10 +283,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(f"words: {fingerprint_of(same)}")
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
     runs = [Run.of(chosen.scenes, same, seed, chosen.omission) for seed in seeds]
-    found = cheap_tables(runs)
+    tables = cheap_tables(runs)
     if not chosen.cheap:
-        found |= costly_tables(runs[0], chosen.timed, real_detector(chosen))
-    save_tables(found, chosen.out / "caption_tables.json")
+        tables |= costly_tables(runs[0], chosen.timed, real_detector(chosen))
+    save_tables(tables, chosen.out / "caption_tables.json")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,26 @@
-"""What is really wrong with a pair of captions, where every fault is known.
+"""Define the errors and violations of a pair of captions whose faults are known.
 
-Nothing here comes from an oracle: names are those of the captioner's own dictionary, what they
-stand for is what ``TemplateCaptioner.explain`` says, and how much of a thing a follow-up shows
-is counted in the scene's exact masks. REIC's inspectors judge captions against images (TSE
-2024, section V-B); here that is spelt out:
+No oracle is used. Names are those of the captioner's own dictionary, ``TemplateCaptioner.explain``
+gives the object that each name stands for, and a scene's exact masks give the share of each object
+that a follow-up shows. In REIC, inspectors judge captions against images (TSE 2024, section V-B).
+Here these are the rules:
 
-- A name is right where something of its kind is there and it stands for that.
-- A name of the source's caption has an *error* if it stands for another kind (1.1) or nothing
-  (3); else, if its thing is in view (a share of at least ``up``) and the follow-up does not
-  name it, as it takes it for another (1.2) or leaves it out (2.2); or if its thing is gone (a
-  share of at most ``down``), and the follow-up names it all the same, for another (1.2) or
-  for nothing (3).
-- A name of the follow-up's caption alone has one if it stands for another kind (1.2) or
-  nothing (3); else the source's caption lacks it, as that takes the thing for another (1.1)
-  or leaves it out (2.1).
-- An error is a *violation* if the two captions break the relation, read with what is really
-  there: the name's thing is in view and not named again, or gone and named all the same;
-  where all things that the source names are in view, also a name that only one caption has.
-  Other errors, such as one that both captions make, are none that the relation could show.
+- A name is right if it stands for an object of its kind.
+- A name of the source's caption has an *error* if it stands for another kind (1.1) or for nothing
+  (3). If it is right, it has an error in two cases. Its object is in view (a share of at least
+  ``up``), but the follow-up's caption takes it for another kind (1.2) or leaves it out (2.2). Or
+  its object is gone (a share of at most ``down``), but the follow-up's caption has the name for
+  another kind (1.2) or for nothing (3).
+- A name that only the follow-up's caption has is an error, too. Either it stands for another kind
+  (1.2) or for nothing (3). Or the source's caption takes the object for another kind (1.1) or
+  leaves it out (2.1).
+- An error is a *violation* if the two captions break the relation: the name's object is in view and
+  not named again, or is gone and named again. If all objects that the source's caption names are in
+  view, a name that only one caption has is a violation, too. The relation cannot show other errors,
+  such as one that both captions make.
 
-A report about a name is right where that has an error, as the inspectors see it; a name that
-is not reported was missed only where it is a violation.
+A report about a name is right if the name has an error, as for the inspectors. A name that is not
+reported counts as missed only if it is a violation.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from adaptive_vtt.relations.reic import T_DOWN, T_UP
 from adaptive_vtt.types import Image, Sample
 
 from .photographs import NEW_WORDS
-from .template_captioner import Told
+from .template_captioner import Explanation
 from .vocabulary import EVERYDAY
 
 KINDS_OF_WORDS: Mapping[str, str] = {
@@ -41,15 +41,19 @@ KINDS_OF_WORDS: Mapping[str, str] = {
     for forms in ((words.singular, words.plural), *words.others)
     for form in forms
 }
-"""Every word of the captioner, in singular and plural, and the kind it is a name of."""
+"""Every word of the captioner, in singular and plural -> the kind that it is a name of."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A name of the source's caption, or (``new``) of the follow-up's alone.
+    """A name of a pair of captions.
 
-    ``again``: whether the follow-up names its kind, in whatever words. ``error``: its type,
-    None where nothing is wrong. ``violation``: whether the relation is really broken.
+    Attributes:
+        name: The name.
+        new: Whether only the follow-up's caption has it.
+        again: Whether the follow-up's caption names its kind, in any words.
+        error: Type of its error, None without one.
+        violation: Whether the relation is really broken.
     """
 
     name: str
@@ -61,16 +65,16 @@ class Unit:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two captions, with the kinds that each kind named in them stands for, None for nothing."""
+    """The captions of a source and a follow-up, and the shares of kinds that the latter shows."""
 
-    source: Told
-    follow_up: Told
+    source: Explanation
+    follow_up: Explanation
     shares: Mapping[str, float]
     down: float
     up: float
 
     def whole(self) -> bool:
-        """Return whether the source names anything, and all of it is in view."""
+        """Return whether the source's caption names objects, and all of them are in view."""
         things = [k for kinds in stands_for(self.source).values() for k in kinds if k]
         return bool(things) and all(self.shares.get(k, 0.0) >= self.up for k in things)
 
@@ -104,16 +108,21 @@ class _Pair:
 
 
 def truth(
-    source: Told,
-    follow_up: Told,
+    source: Explanation,
+    follow_up: Explanation,
     shares: Mapping[str, float],
     *,
     down: float = T_DOWN,
     up: float = T_UP,
 ) -> list[Unit]:
-    """Return a unit per name of the source's caption, and per name that only the follow-up's has.
+    """Return a unit for each name of the source's caption, and for those of the follow-up's alone.
 
-    ``shares`` is how much of each kind in the scene the follow-up shows, 0..1.
+    Args:
+        source: Caption of the source.
+        follow_up: Caption of the follow-up.
+        shares: Kind -> share of it that the follow-up shows, 0..1.
+        down: Largest share of an object that is gone.
+        up: Least share of an object that is in view.
     """
     pair = _Pair(source, follow_up, shares, down, up)
     before, after = named(source), named(follow_up)
@@ -128,30 +137,30 @@ def truth(
 
 
 class Explaining(Protocol):
-    """A captioner that explains what it meant."""
+    """A captioner that explains its captions."""
 
-    def explain(self, image: Image) -> Told: ...
+    def explain(self, image: Image) -> Explanation: ...
 
 
 def truths_of(
     captioner: Explaining, sample: Sample, reduction: Crop | Stretch | Rotate
 ) -> list[Unit]:
     """Return ``truth`` of the captions of a sample, which has exact masks, and of its follow-up."""
-    there = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
-    shares = visible_shares([*there.values()], [reduction])[:, 0].tolist()
+    masks = {kind: mask for kind, mask in sample.masks.items() if mask.any()}
+    shares = visible_shares([*masks.values()], [reduction])[:, 0].tolist()
     image = sample.require_image()
     source, follow_up = captioner.explain(image), captioner.explain(reduction.image(image))
-    return truth(source, follow_up, dict(zip(there, shares, strict=True)))
+    return truth(source, follow_up, dict(zip(masks, shares, strict=True)))
 
 
-def named(told: Told) -> dict[str, str]:
+def named(caption: Explanation) -> dict[str, str]:
     """Return kind -> its name in the caption."""
-    return {KINDS_OF_WORDS[word]: word for word, _ in told.named}
+    return {KINDS_OF_WORDS[word]: word for word, _ in caption.named}
 
 
-def stands_for(told: Told) -> dict[str, set[str | None]]:
-    """Return kind named -> the kinds that it stands for, None for nothing."""
-    found: dict[str, set[str | None]] = {}
-    for word, kind in told.named:
-        found.setdefault(KINDS_OF_WORDS[word], set()).add(kind)
-    return found
+def stands_for(caption: Explanation) -> dict[str, set[str | None]]:
+    """Return each kind that a caption names -> the kinds that it stands for, None for nothing."""
+    kinds: dict[str, set[str | None]] = {}
+    for word, kind in caption.named:
+        kinds.setdefault(KINDS_OF_WORDS[word], set()).add(kind)
+    return kinds

@@ -1,6 +1,6 @@
-"""Verdicts of REIC's scheme and the truth, about a captioner whose every fault is known.
+"""Compare the verdicts of REIC's scheme with the truth, for a captioner whose faults are known.
 
-``caption_truth.py`` defines the faults; ``reic_scheme.py`` is the scheme.
+``caption_truth`` defines the faults, and ``reic_scheme`` is the scheme.
 """
 
 import hashlib
@@ -17,40 +17,41 @@ from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.types import Image
 
 from .caption_truth import KINDS_OF_WORDS, Unit, truths_of
-from .reic_scheme import Step, judge, listen
+from .reic_scheme import Step, captions_of, judge
 from .template_captioner import TemplateCaptioner
 
 CAUSES = ("place named", "still to be seen", "other words", "partly in view")
+"""Causes of false alarms."""
+
+Content = TypeVar("Content")
 
 
-Seen = TypeVar("Seen")
+class Cached(Generic[Content]):
+    """A function of images whose results are kept, so that it is called once for every picture."""
 
-
-class Once(Generic[Seen]):
-    """A function of images that is called once for every picture."""
-
-    def __init__(self, look: Callable[[Image], Seen]) -> None:
+    def __init__(self, look: Callable[[Image], Content]) -> None:
         self.look = look
-        self._seen: dict[tuple[tuple[int, ...], bytes], Seen] = {}
+        self._results: dict[tuple[tuple[int, ...], bytes], Content] = {}
 
-    def __call__(self, image: Image) -> Seen:
+    def __call__(self, image: Image) -> Content:
         key = image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest()
-        if key not in self._seen:
-            self._seen[key] = self.look(image)
-        return self._seen[key]
+        if key not in self._results:
+            self._results[key] = self.look(image)
+        return self._results[key]
 
 
-class Remembered:
-    """A captioner that looks at every picture once."""
+class CachedCaptioner:
+    """A captioner that describes every picture once and keeps the caption."""
 
     def __init__(self, captioner: TemplateCaptioner) -> None:
-        self.captioner, self.explain = captioner, Once(captioner.explain)
+        self.captioner, self.explain = captioner, Cached(captioner.explain)
 
     def caption(self, image: Image) -> str:
         return self.explain(image).caption
 
 
 Place = tuple[int, str, int]
+"""Key of a follow-up: the image's index, the relation, and the rank."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Bench:
     """Scenes and the captioner that describes them; ``dataset`` has the exact masks."""
 
     dataset: Dataset
-    captioner: Remembered
+    captioner: CachedCaptioner
 
     def truths(self, steps: Iterable[Step]) -> dict[Place, list[Unit]]:
         """Return the faults of each step's captions."""
@@ -70,18 +71,16 @@ class Bench:
     def judged_again(
         self, detected: Dataset, steps: Iterable[Step], oracle: ReducedCaptions
     ) -> list[Step]:
-        """Return the same follow-ups judged by another oracle, which receives the versions it
-        needs.
-        """
-        found, received = [], {}
+        """Return the same follow-ups judged by another oracle, with the captions that it needs."""
+        judged, received = [], {}
         for step in steps:
             sample = detected.sample(step.sample)
             if step.sample not in received:
-                received[step.sample] = listen(oracle, self.captioner, sample, step.received)
-            said = received[step.sample]
-            outcome = judge(oracle, sample, said, step.reduction, step.caption)
-            found.append(replace(step, received=said, outcome=outcome))
-        return found
+                received[step.sample] = captions_of(oracle, self.captioner, sample, step.received)
+            own = received[step.sample]
+            outcome = judge(oracle, sample, own, step.reduction, step.caption)
+            judged.append(replace(step, received=own, outcome=outcome))
+        return judged
 
 
 def hidden(steps: Iterable[Step]) -> float:
@@ -96,10 +95,15 @@ def place(step: Step) -> Place:
 
 
 def verdicts(steps: Iterable[Step], truths: dict[Place, list[Unit]]) -> pd.DataFrame:
-    """Return a row per name of a pair of captions, with its faults and what was reported.
+    """Return a row per name of a pair of captions, with its true error and the verdict on it.
 
-    Names are joined as the captions have them. A word that the oracle reads as a name, although the
-    captioner meant none ("room"), is a row without an error.
+    A word that the oracle reads as a name, although the captioner meant none ("room"), is a row
+    without an error.
+
+    Returns:
+        Columns "relation", "case" (the pair), "name", "real" (there is a violation, or a reported
+        error), "reported", "error" (true type), "guess" (the oracle's type) and "cause" (of a
+        false alarm).
     """
     columns = ["relation", "case", "name", "real", "reported", "error", "guess", "cause"]
     rows = []
@@ -145,7 +149,7 @@ def confusion(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def by_relation(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Return the rows of each relation, and of all together."""
+    """Return the rows of each relation, and "all" with those of all relations."""
     return [(kind, frame[frame["relation"] == kind]) for kind in KINDS] + [("all", frame)]
 
 

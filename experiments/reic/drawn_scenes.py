@@ -1,8 +1,7 @@
 """Drawn everyday scenes whose objects are known, for audits of captioners and for tests.
 
-Every picture is drawn from a seed. Each kind of object has a colour of its own (see
-``scene_plan``), so that a captioner can be made that sees all there is, and whose faults are
-then known exactly (``template_captioner``).
+Every picture is drawn from a seed. Each kind of object has one colour (see ``scene_plan``), so a
+captioner can recognise every object, and all its faults are known (``template_captioner``).
 """
 
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
     from .scene_drawing import Drawing
 
 SIDES = range(96, 1025)
+"""Sides of pictures in pixels that are allowed."""
 
-_VERSION = 1  # part of the fingerprint: goes up when the same seed gives other pictures
+_VERSION = 1  # part of the fingerprint; it rises if the same seed gives other pictures
 
 
 class Scenes(DrawnDataset[Scene, "Drawing"]):
-    """Planned scenes, each drawn when asked for; made by ``scenes``."""
+    """Planned scenes that ``scenes`` makes, each drawn when it is needed."""
 
     def __init__(
         self, count: int, seed: int, size: tuple[int, int], objects: tuple[int, int]
@@ -34,11 +34,11 @@ class Scenes(DrawnDataset[Scene, "Drawing"]):
         self.seed, self.size, self.objects = seed, size, objects
         aspect = size[1] / size[0]
         planned = [plan(seed, index, aspect, objects) for index in range(count)]
-        there = [{thing.kind.name for thing in scene.things} for scene in planned]
+        present = [{thing.kind.name for thing in scene.things} for scene in planned]
         super().__init__(
             planned,
             (_VERSION, count, seed, size, objects),
-            np.array([[kind in kinds for kind in KINDS] for kinds in there], np.int8),
+            np.array([[kind in kinds for kind in KINDS] for kinds in present], np.int8),
             [f"scene-{seed}-{index:05d}" for index in range(count)],
             tuple(KINDS),
             metadata=pd.DataFrame(
@@ -66,15 +66,21 @@ def scenes(
     size: tuple[int, int] = (256, 336),
     objects: tuple[int, int] = (2, 5),
 ) -> Scenes:
-    """``count`` pictures of rooms, streets, parks and beaches, ``size`` (height, width) x 3.
+    """Return pictures of rooms, streets, parks and beaches.
 
-    The concepts are the kinds of ``scene_plan.KINDS``. Samples carry the visible mask of
-    each kind that is there, and in ``boxes`` one box for each object, around what can be
-    seen of it. ``objects``: the least and the most in a picture; where they find no room
-    without hiding one another there are fewer. The same seed gives the same scenes whatever
-    the count, and pictures of the same proportions the same whatever their size. Raises
-    InputError for a count below 1, sides outside 96..1024 pixels, and numbers of objects
-    that are not 1 <= least <= most <= 8.
+    The concepts are the kinds of ``scene_plan.KINDS``. A sample has the visible mask of each kind
+    that occurs, and a box around the visible part of each object. The scenes depend on the seed and
+    the proportions of the pictures, and not on ``count`` or their size in pixels.
+
+    Args:
+        count: Number of pictures.
+        seed: Seed of the scenes.
+        size: Height and width in pixels.
+        objects: Least and largest number of objects; there are fewer if some would hide others.
+
+    Raises:
+        InputError: ``count`` is below 1, a side is outside 96..1024 pixels, or numbers of objects
+            are not 1 <= least <= most <= 8.
     """
     if count < 1:
         raise InputError(f"scenes: expected a count of at least 1, got {count}")

@@ -143,7 +143,7 @@ def scheme(
         sample = dataset.sample(index)
         if sample.image is None:
             raise InputError(f"REIC: expected an image of sample {sample.id!r}, has none")
-        received = listen(oracle, captioner, sample)
+        received = captions_of(oracle, captioner, sample)
         paid += 1 + len(received.versions)
         located = locate(oracle, sample, received)
         for kind in KINDS:
@@ -154,7 +154,7 @@ def scheme(
                 yield Step(paid, index, kind, rank, reduction, caption, received, outcome)
 
 
-def listen(
+def captions_of(
     oracle: ReducedCaptions,
     captioner: Captioner,
     sample: Sample,

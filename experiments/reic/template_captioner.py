@@ -1,6 +1,6 @@
 """A captioner that sees everything and errs at rates that are set, for trials of audits.
 
-It looks at pixels alone (``seeing``), so it can be shown any follow-up
+It looks at pixels alone (``recognition``), so it can be shown any follow-up
 image, and it reports for every caption what it left out, mistook and made up.
 
 Whether it errs about a thing is decided by a hidden score, standard normal, against the rate.
@@ -27,7 +27,7 @@ from adaptive_vtt.types import Answer, CallMode, Floats, Image, Prompt, Unanswer
 from adaptive_vtt.utils.options import Option
 from adaptive_vtt.utils.random_streams import generator
 
-from .seeing import ColourSight, Sight, Sighting
+from .recognition import ColourSight, Sight, Sighting
 from .vocabulary import EVERYDAY, Item, Vocabulary, compose
 
 _TYPICAL = 0.015
@@ -38,7 +38,7 @@ _WAVES, _SCALE = 16, 1.5  # how many make up a lasting score, and their scale in
 
 
 @dataclass(frozen=True)
-class Told:
+class Explanation:
     """A caption and the truth about it.
 
     ``seen``: all there is to be told. ``named``: each name as it stands in the caption, and
@@ -59,7 +59,7 @@ class TemplateCaptioner(ModelDefaults):
     """Describes pictures in one sentence.
 
     ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
-    ``seeing.RegisteredSight``. ``vocabulary``: what that is called and
+    ``recognition.RegisteredSight``. ``vocabulary``: what that is called and
     taken for. ``omission`` and ``misclassification``: the mean share of things that are left out,
     and that are named but mistaken; ``fabrication``: of captions that add a thing which would go
     with what is there. ``synonyms``: of names that are not the usual ones; ``setting``: of captions
@@ -116,7 +116,7 @@ class TemplateCaptioner(ModelDefaults):
         """What it says of H x W x C uint8."""
         return self.explain(image).caption
 
-    def explain(self, image: Image) -> Told:
+    def explain(self, image: Image) -> Explanation:
         """What it says of H x W x C uint8, and why."""
         seen, digest = self._seen(image), digest_of(image)
         left = {s.kind for s in seen if self._errs("omission", s, digest)}
@@ -141,7 +141,7 @@ class TemplateCaptioner(ModelDefaults):
         named = tuple(
             (word, kind) for word, kinds in zip(words, stand_for, strict=True) for kind in kinds
         )
-        return Told(
+        return Explanation(
             caption,
             seen,
             named,

@@ -1,4 +1,4 @@
-"""Classes in captions, the rules of MetaIC and ROME, and the oracle that goes by them."""
+"""Classes in captions, the rules of MetaIC and ROME, and the oracle that applies them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ def test_classes_are_read_as_whole_words_longer_names_first(
 
 
 @pytest.mark.parametrize(
-    ("source", "said", "broken"),
+    ("source", "follow_up", "broken"),
     [
         ({"dog": 1}, {"dog": 1, "kite": 1}, {}),
         ({"dog": 2}, {"dog": 3, "kite": 1}, {}),  # singular or plural is all that counts
@@ -58,13 +58,13 @@ def test_classes_are_read_as_whole_words_longer_names_first(
     ],
 )
 def test_rules_after_a_kite_was_inserted(
-    source: dict[str, int], said: dict[str, int], broken: dict[str, int]
+    source: dict[str, int], follow_up: dict[str, int], broken: dict[str, int]
 ) -> None:
-    assert after_insertion(source, said, "kite") == broken
+    assert after_insertion(source, follow_up, "kite") == broken
 
 
 @pytest.mark.parametrize(
-    ("source", "said", "broken"),
+    ("source", "follow_up", "broken"),
     [
         ({"dog": 1, "cat": 1}, {"cat": 1}, {}),
         ({"dog": 2, "cat": 1}, {"dog": 1, "cat": 1}, {}),  # one of several dogs
@@ -74,9 +74,9 @@ def test_rules_after_a_kite_was_inserted(
     ],
 )
 def test_rules_after_a_dog_was_removed(
-    source: dict[str, int], said: dict[str, int], broken: dict[str, int]
+    source: dict[str, int], follow_up: dict[str, int], broken: dict[str, int]
 ) -> None:
-    assert after_removal(source, said, {"dog"}) == broken
+    assert after_removal(source, follow_up, {"dog"}) == broken
 
 
 # -- the oracle ----------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""MetaIC and ROME beside REIC: what each reports of the same captioner."""
+"""MetaIC and ROME compared with REIC: what each reports of the same captioner."""
 
 import pandas as pd
 
 from adaptive_vtt.experiments.reic.caption_candidates import before_and_after, presumed, together
 from adaptive_vtt.experiments.reic.caption_classes import CaptionClasses
 from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited
-from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered
+from adaptive_vtt.experiments.reic.caption_verdicts import Bench, CachedCaptioner
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.metaic_rome import ROME
 from adaptive_vtt.experiments.reic.reic_scheme import scheme
@@ -19,7 +19,7 @@ SCENES = scenes(4, size=(128, 168))
 
 def bench(**rates: float) -> Bench:
     none = {"omission": 0, "misclassification": 0, "fabrication": 0, "synonyms": 0, "setting": 0}
-    return Bench(SCENES, Remembered(TemplateCaptioner(**{**none, **rates})))
+    return Bench(SCENES, CachedCaptioner(TemplateCaptioner(**{**none, **rates})))
 
 
 def pairs(**rates: float) -> list[Pair]:

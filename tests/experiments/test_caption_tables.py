@@ -17,12 +17,12 @@ from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.reic_scheme import (
     Selection,
     Step,
+    captions_of,
     distinct,
-    listen,
     locate,
     scheme,
 )
-from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner, Told
+from adaptive_vtt.experiments.reic.template_captioner import Explanation, TemplateCaptioner
 from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
@@ -72,7 +72,7 @@ def test_no_picture_is_paid_for_twice(run: tuple[list[Step], Counting]) -> None:
     assert len(captioner.seen) == len(steps) + sum(1 + n for n in versions.values())
 
 
-def test_all_versions_that_the_oracle_needs_are_heard(run: tuple[list[Step], Counting]) -> None:
+def test_all_versions_that_the_oracle_needs_are_received(run: tuple[list[Step], Counting]) -> None:
     oracle, dataset = ReducedCaptions(detection=False), scenes(2, size=SIZE)
     for step in run[0]:
         needed = oracle.versions(dataset.sample(step.sample), step.received)
@@ -93,7 +93,7 @@ def test_follow_ups_below_one_and_samples_without_an_image_are_refused() -> None
 def chosen(kind: str, **options: Any) -> tuple[list[int], Any]:
     """Places of the chosen among the candidates of a scene, and the scores of these."""
     sample, oracle, captioner = scenes(1, size=SIZE).sample(0), ReducedCaptions(), Counting()
-    located = locate(oracle, sample, listen(oracle, captioner, sample))
+    located = locate(oracle, sample, captions_of(oracle, captioner, sample))
     selection = Selection(**options)
     every = list(selection.candidates(kind, sample))
     masks = [mask_of(one.boxes, *SIZE) for one in located if one.boxes]
@@ -139,12 +139,12 @@ def test_a_violation_of_an_object_counts_once_an_image() -> None:
 # -- the truth -------------------------------------------------------------------------
 
 
-def told(*named: tuple[str, str | None]) -> Told:
+def told(*named: tuple[str, str | None]) -> Explanation:
     """A caption that calls things so: (word, kind); None: nothing is there."""
     taken = {
         kind: KINDS_OF_WORDS[word] for word, kind in named if kind and KINDS_OF_WORDS[word] != kind
     }
-    return Told("", (), named, (), MappingProxyType(taken), ())
+    return Explanation("", (), named, (), MappingProxyType(taken), ())
 
 
 DOG, CAT = ("dog", "dog"), ("cat", "cat")

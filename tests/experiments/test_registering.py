@@ -8,7 +8,7 @@ import pytest
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
-from adaptive_vtt.experiments.reic.seeing import Register, RegisteredSight
+from adaptive_vtt.experiments.reic.recognition import Register, RegisteredSight
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.experiments.reic.vocabulary import ENDOSCOPY, EVERYDAY, Vocabulary
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch

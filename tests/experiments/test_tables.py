@@ -14,7 +14,7 @@ from adaptive_vtt.datasets import from_endobench, from_table
 from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
-from adaptive_vtt.experiments.reic.reic_beside import beside
+from adaptive_vtt.experiments.reic.paper_columns import with_paper
 from adaptive_vtt.experiments.tables import endobench, medmnistc, medtest, reic
 from adaptive_vtt.experiments.tables.__main__ import main
 from adaptive_vtt.experiments.tables.layout import Cell, Table, tables_of
@@ -149,7 +149,7 @@ def test_reics_tables_agree_with_one_another() -> None:
 def test_drawn_scenes_get_the_range_of_the_paper(
     number: str, row: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    result = beside(number, pd.DataFrame([row])).iloc[0]
+    result = with_paper(number, pd.DataFrame([row])).iloc[0]
     assert {name: result[f"paper: {name}"] for name in expected} == expected
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
-from adaptive_vtt.experiments.reic.seeing import ColourSight
+from adaptive_vtt.experiments.reic.recognition import ColourSight
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.models import Answer, Prompt, Unanswered
@@ -31,7 +31,7 @@ def image(index: int) -> Image:
     return picture
 
 
-# -- seeing --------------------------------------------------------------------------------
+# -- recognition --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("index", range(0, 40, 4))

@@ -1,23 +1,25 @@
-"""How much easier drawn scenes are than photographs: REIC's scheme over both, by one command.
+"""Measure how much easier drawn scenes are than photographs for REIC's scheme.
 
-    python -m adaptive_vtt.experiments.reic.drawn_and_photographed --voc VOC2012
-    python -m adaptive_vtt.experiments.reic.drawn_and_photographed --coco instances.json
+    python -m adaptive_vtt.experiments.reic.scenes_and_photographs --voc VOC2012
+    python -m adaptive_vtt.experiments.reic.scenes_and_photographs --coco instances.json
         --images FOLDER
 
-Both are images with boxes and nothing else: the masks of drawn scenes are left out, their longer
-side is SIDE pixels as that of photographs, and a captioner that recognises them (by local
-features) tells what is in the boxes, with the same rates of faults for all kinds. Labels that
-are no everyday kinds stand for ones, as which words they are does not matter here: red cells
-may be called "apples". So only the images differ, and how their boxes lie.
+Scenes and photographs differ only in their images and in the places of their boxes. Boxes serve as
+masks, the longer side has SIDE pixels, and a captioner that recognises the images by local features
+names the objects in the boxes, with the same rates of faults for all kinds. Labels that are no
+everyday kinds get the names of such kinds, since words do not matter here: red cells may be called
+"apples".
 
-- "found at .5": boxes of which a region proposal overlaps half (intersection over union); each
-  image has at most 20 proposals.
-- "ambiguous", "disappeared", "retained": what REIC's follow-ups, three of each kind, do to the
-  objects named; only of the last two may something be said.
-- F1 at object level (``caption_tables``), and captions of hidden boxes paid for per image, with
-  the boxes as they are and with region proposals.
+The table has a column per set of images, with these rows:
 
-Without a folder it measures drawn scenes, and says what it skips.
+- "found at .5": share of boxes whose intersection over union with a region proposal is at least .5;
+  an image has at most 20 proposals.
+- "ambiguous", "disappeared", "retained": statuses of the named objects after REIC's follow-ups,
+  three of each kind. Rules are about the last two only.
+- precision, recall and F1 on objects (``caption_tables``), and the number of captions of hidden
+  boxes per image, for the annotated boxes and for region proposals.
+
+Without a folder it measures drawn scenes alone.
 """
 
 from collections import Counter
@@ -42,49 +44,52 @@ from adaptive_vtt.types import Box, Sample, common, mask_of
 from adaptive_vtt.utils.random_streams import generator
 
 from ..program import Row, options, save_table, show
-from .caption_verdicts import Bench, Remembered, confusion, hidden, percent, verdicts
+from .caption_verdicts import Bench, CachedCaptioner, confusion, hidden, percent, verdicts
 from .drawn_scenes import scenes
+from .recognition import RegisteredSight
 from .reic_scheme import scheme, statuses
 from .scene_plan import KINDS
-from .seeing import RegisteredSight
 from .template_captioner import TemplateCaptioner
 
 SIDE = 336
 """The longer side of all images, in pixels."""
 FOUND = 0.5
+"""Least intersection over union at which a proposal finds a box."""
 WHERE = (
-    "photographs: skipped, as they take a folder with boxes: --voc FOLDER in PASCAL VOC's layout "
-    "(such as BCCD of https://github.com/Shenggan/BCCD_Dataset), or --coco FILE --images FOLDER"
+    "photographs: skipped; name images with boxes by --voc FOLDER in PASCAL VOC's layout (such as "
+    "BCCD of https://github.com/Shenggan/BCCD_Dataset), or by --coco FILE --images FOLDER"
 )
 
 
 class Boxed(View):
-    """The boxes of a dataset as its masks, images at most SIDE pixels long, labels as everyday
-    kinds: those that are one stay, the others take what is left, the most frequent first; more
-    kinds than there are everyday ones are left out."""
+    """A dataset with boxes as masks, images at most SIDE pixels long, and everyday kinds as labels.
+
+    Labels that are everyday kinds stay. The others, the most frequent first, get the names of kinds
+    that do not occur. Labels for which no kind is left over are left out.
+    """
 
     def __init__(self, dataset: Dataset) -> None:
         samples = (dataset.sample(k) for k in range(len(dataset)))
-        often = Counter(box.label for sample in samples for box in sample.boxes)
-        free = (kind for kind in KINDS if kind not in often)
-        other = [label for label, _ in often.most_common() if label not in KINDS]
-        self.names = {label: label for label in often if label in KINDS}
+        counts = Counter(box.label for sample in samples for box in sample.boxes)
+        free = (kind for kind in KINDS if kind not in counts)
+        other = [label for label, _ in counts.most_common() if label not in KINDS]
+        self.names = {label: label for label in counts if label in KINDS}
         self.names |= dict(zip(other, free, strict=False))
         base = [k for k, label in enumerate(dataset.concepts) if label in self.names]
         super().__init__(dataset, [self.names[dataset.concepts[k]] for k in base], base)
 
     def sample(self, index: int) -> Sample:
-        found = super().sample(index)
-        image = found.require_image()
+        sample = super().sample(index)
+        image = sample.require_image()
         scale = SIDE / max(image.shape[:2])
         height, width = (round(scale * side) for side in image.shape[:2])
         small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-        boxes = tuple(self._boxes(found.boxes, scale))
+        boxes = tuple(self._boxes(sample.boxes, scale))
         kinds = dict.fromkeys(box.label for box in boxes)
         masks = {
             kind: mask_of([b for b in boxes if b.label == kind], height, width) for kind in kinds
         }
-        return replace(found, image=small, boxes=boxes, masks=masks)
+        return replace(sample, image=small, boxes=boxes, masks=masks)
 
     def _boxes(self, boxes: Sequence[Box], scale: float) -> Iterator[Box]:
         for box in boxes:
@@ -93,9 +98,9 @@ class Boxed(View):
 
 
 def measured(dataset: Dataset, seed: int) -> Row:
-    """One row of the table; ``dataset`` has boxes as masks."""
+    """Return the figures of a dataset with boxes as masks."""
     captioner = TemplateCaptioner(RegisteredSight(dataset), even=True, seed=seed)
-    bench = Bench(dataset, Remembered(captioner))
+    bench = Bench(dataset, CachedCaptioner(captioner))
     proposed = Detected(dataset, Regions())
     boxes = [dataset.sample(k).boxes for k in range(len(dataset))]
     row: Row = {
@@ -105,20 +110,20 @@ def measured(dataset: Dataset, seed: int) -> Row:
         "found at .5": percent(_found(boxes, proposed)),
     }
     oracle = ReducedCaptions(language.reader(), language.same())
-    for name, seen in (("boxes", dataset), ("proposals", proposed)):
-        steps = list(scheme(seen, bench.captioner, oracle, seed=seed))
-        said = confusion(verdicts(steps, bench.truths(steps)))
+    for name, boxed in (("boxes", dataset), ("proposals", proposed)):
+        steps = list(scheme(boxed, bench.captioner, oracle, seed=seed))
+        figures = confusion(verdicts(steps, bench.truths(steps)))
         if name == "boxes":
             counts = statuses(steps)
             total = sum(counts.values())
             row |= {kind: percent(n / total if total else None) for kind, n in counts.items()}
-        row |= {f"{score}, {name}": said[score] for score in ("precision", "recall", "F1")}
+        row |= {f"{score}, {name}": figures[score] for score in ("precision", "recall", "F1")}
         row[f"hidden, {name}"] = hidden(steps)
     return row
 
 
 def _found(boxes: Sequence[Sequence[Box]], proposed: Dataset) -> float:
-    """The share of all boxes that a proposal overlaps by FOUND or more."""
+    """Return the share of all boxes that a proposal finds."""
     hits = [
         any(overlap(box, other) >= FOUND for other in proposed.sample(k).boxes)
         for k, each in enumerate(boxes)
@@ -128,13 +133,13 @@ def _found(boxes: Sequence[Sequence[Box]], proposed: Dataset) -> float:
 
 
 def overlap(one: Box, other: Box) -> float:
-    """Intersection over union, 0..1."""
+    """Return the intersection over union, 0..1."""
     both = common(one, other)
     return both / (one.area + other.area - both)
 
 
-def some(dataset: Dataset, count: int, seed: int) -> Dataset:
-    """Random ``count`` samples of a dataset, or all where there are fewer."""
+def chosen_samples(dataset: Dataset, count: int, seed: int) -> Dataset:
+    """Return ``count`` random samples of a dataset, or all if there are fewer."""
     if len(dataset) <= count:
         return dataset
     rng = generator(seed, "photographs")
@@ -157,10 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(WHERE)
     rows = {}
     for name, dataset in sources.items():
-        rows[name] = measured(Boxed(some(dataset, chosen.count, chosen.seed)), chosen.seed)
+        samples = chosen_samples(dataset, chosen.count, chosen.seed)
+        rows[name] = measured(Boxed(samples), chosen.seed)
         show(rows[name], name)
     table = pd.DataFrame(rows).rename_axis("figure")
-    save_table(table, chosen.out / "drawn_and_photographed.csv", index=True)
+    save_table(table, chosen.out / "scenes_and_photographs.csv", index=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""REIC's tables on drawn scenes, with the paper's figures."""
+"""Add the paper's figures to REIC's tables on drawn scenes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from ..tables.layout import tables_of
 
-SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "I": (("level", "relation"), ("precision", "recall", "F1")),
     "II": (("method",), ("eligible", "follow-ups", "violations")),
     "III": (("relation", "setting"), ("ambiguous", "disappeared", "retained", "reported")),
@@ -14,26 +14,25 @@ SHOWN: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "V": (("relation", "oracle"), ("F1",)),
     "VI": (("error",), ("crop", "stretch", "rotate")),
 }
-"""Table -> the columns that say what a row is about, and the figures of the paper's shown."""
+"""Table -> the columns that identify a row, and the figures of the paper that are added."""
 
 
-def beside(number: str, ours: pd.DataFrame) -> pd.DataFrame:
+def with_paper(number: str, ours: pd.DataFrame) -> pd.DataFrame:
     """Return our table with a column "paper: ..." for each figure.
 
-    It has the least and the largest figure of the paper's captioners and sets of images, "" if
-    there is none.
+    A cell has the range over the paper's captioners and sets of images, and "" without figures.
     """
-    keys, figures = SHOWN[number]
-    found = ours.copy()
+    keys, figures = COLUMNS[number]
+    table = ours.copy()
     for figure in figures:
         ranges = _ranges(_published(number), keys, figure)
         rows = ours[list(keys)].itertuples(index=False, name=None)
-        found[f"paper: {figure}"] = [ranges.get(row, "") for row in rows]
-    return found
+        table[f"paper: {figure}"] = [ranges.get(row, "") for row in rows]
+    return table
 
 
 def _published(number: str) -> pd.DataFrame:
-    """A row per captioner and whatever ours has a row for."""
+    """Return the paper's table with a row per captioner and row of ours."""
     paper = tables_of("reic")[number].published()
     if number != "VI":
         return paper.reset_index()
@@ -42,6 +41,7 @@ def _published(number: str) -> pd.DataFrame:
 
 
 def _ranges(paper: pd.DataFrame, keys: Sequence[str], figure: str) -> dict[tuple[object, ...], str]:
+    """Return row -> the range of a figure over the paper's rows."""
     grouped = paper.groupby(list(keys))[figure].agg(["min", "max"])
     return {
         key if isinstance(key, tuple) else (key,): f"{low:g}"
