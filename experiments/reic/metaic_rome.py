@@ -1,15 +1,15 @@
-"""MetaIC inserts an object into the picture, and ROME removes one.
+"""Insert an object into a picture as MetaIC does, or remove one as ROME does.
 
 REIC (TSE 2024), section V-B, compares itself with both. MetaIC is Yu et al., Automated Testing of
-Image Captioning Systems (ISSTA 2022), with its public code. Two things are not fixed there. Here,
+Image Captioning Systems (ISSTA 2022), with its public code. Two of its rules are open. Here,
 overlap is the largest share of any annotated box that the inserted box covers, and kinds that are
-annotated in the picture are not inserted again.
+annotated in the picture are not inserted.
 
 ROME is Yu et al., ROME: Testing Image Captioning Systems via Recursive Object Melting (ISSTA 2023),
-with its public code. As there, the largest object stays, and with a ``depth`` above 1 each object
-is removed from the picture that the last removal left. The ancestor is always the source picture,
-which is captioned anyway. Painting is OpenCV's inpainting (Telea) unless there is a filler, such as
-LaMa.
+with its public code. As there, the largest object is never removed, and with a ``depth`` above 1
+several objects are removed, one after the other. Follow-ups are always compared with the source
+picture, which is captioned anyway. Holes are filled by OpenCV's inpainting (Telea) unless there is
+a filler, such as LaMa.
 """
 
 import hashlib
@@ -51,17 +51,23 @@ class Samples(Protocol):
     name: str
 
     def __len__(self) -> int:
-        """The number of samples."""
+        """Return the number of samples."""
 
     def sample(self, index: int) -> Sample:
-        """The sample at ``index``, with its image, masks and boxes."""
+        """Return the sample at ``index``, with its image, masks and boxes."""
 
 
 @dataclass(frozen=True)
 class CutOut:
-    """An object to paste: colours H x W x 3 (uint8, RGB) and opacity H x W (0..1).
+    """An object to paste.
 
-    Raises InputError where the two do not fit.
+    Args:
+        label: Its kind.
+        image: Its colours, H x W x 3 (uint8, RGB).
+        alpha: Its opacity, H x W (0..1).
+
+    Raises:
+        InputError: Image and opacity differ in size, or are empty.
     """
 
     label: str
@@ -89,21 +95,21 @@ def cut_outs(
     Raises:
         InputError: No object is left.
     """
-    found: list[CutOut] = []
+    cut_out: list[CutOut] = []
     kept: Counter[str] = Counter()
     for index in range(min(among, len(dataset))):
         sample = dataset.sample(index)
         boxes = annotated(sample)
         for box in boxes:
             if kept[box.label] < per_kind and _whole_and_alone(box, boxes, sample):
-                found.append(cut(sample, box))
+                cut_out.append(cut(sample, box))
                 kept[box.label] += 1
-    if not found:
+    if not cut_out:
         raise InputError(
             f"cut-outs: expected annotated objects that stand alone, {MIN_SIDE} x {MIN_SIDE} "
             f"pixels at least, found none in {min(among, len(dataset))} samples of {dataset.name!r}"
         )
-    return tuple(found)
+    return tuple(cut_out)
 
 
 def cut(sample: Sample, box: Box) -> CutOut:
@@ -115,7 +121,10 @@ def cut(sample: Sample, box: Box) -> CutOut:
 
 
 def annotated(sample: Sample) -> tuple[Box, ...]:
-    """Return the labelled boxes of a sample, else those around its masks, in whole pixels."""
+    """Return the labelled boxes of a sample, or without any the boxes around its masks.
+
+    They are in whole pixels.
+    """
     if sample.image is None:
         return ()
     height, width = sample.image.shape[:2]
@@ -127,7 +136,7 @@ def annotated(sample: Sample) -> tuple[Box, ...]:
 
 
 def pixels(sample: Sample, box: Box) -> Mask:
-    """Where the object in ``box`` is to be seen (H x W): as masked, else the whole box."""
+    """Return the pixels (H x W) of the object in ``box``: its mask, or the box without a mask."""
     boxed = np.zeros(sample.require_image().shape[:2], bool)
     boxed[window(box)] = True
     mask = sample.masks.get(box.label)
@@ -186,29 +195,31 @@ def _whole_and_alone(box: Box, boxes: Sequence[Box], sample: Sample) -> bool:
 # -- MetaIC --------------------------------------------------------------------------------
 
 OVERLAPS = ((-1.0, 0.0), (0.0, 0.15), (0.15, 0.3), (0.3, 0.45))
-"""By severity 1..4: the overlap is more than the first and at most the second."""
+"""Bounds of the overlap for severities 1..4: above the first, and up to the second."""
 FULL = 0.7
-"""Largest share of the picture's area that its objects may take up; into a fuller picture nothing
-is inserted."""
+"""Largest share of the picture's area that annotated boxes have on average; a fuller picture is not
+eligible."""
 CROWDED = 0.4
-"""Share of the picture's area from which on its objects count as a crowd, and what is inserted is
+"""Mean share of annotated boxes from which a picture is crowded, so inserted objects are
 smaller."""
 SIZES = (0.8, 1.3)
 SIZES_IF_CROWDED = (0.1, 0.37)
-"""The inserted box's area, in mean areas of the annotated boxes."""
+"""Range of the inserted box's area, in mean areas of the annotated boxes."""
 TRIES = 8
 """Cut-outs and sizes that are tried before a picture counts as not eligible."""
 STEPS = 400
-"""Places that are looked at across the picture, and as many down; in a smaller picture every pixel
-is."""
+"""Most positions that are tried along each side of the picture."""
 
 
 @dataclass(frozen=True)
 class MetaIC(LabelPreserving):
-    """Inserts one of ``cut_outs``; severity: how much it may hide of what is there.
+    """Relation that inserts one of ``cut_outs``; the severity bounds the overlap (``OVERLAPS``).
 
-    ``details``: "inserted" (label), "box", "overlap" (share), or "not eligible" (why not).
-    Raises InputError without cut-outs. For cut-outs of a dataset see ``cut_outs``.
+    The details of a follow-up are "inserted" (label), "box" and "overlap" (share), or "not
+    eligible" (the reason). ``cut_outs()`` makes cut-outs of a dataset.
+
+    Raises:
+        InputError: There are no cut-outs.
     """
 
     cut_outs: tuple[CutOut, ...]
@@ -222,7 +233,7 @@ class MetaIC(LabelPreserving):
 
     @property
     def fingerprint(self) -> str:
-        """The cut-outs, on which the follow-ups depend."""
+        """A hash of the cut-outs, on which the follow-ups depend."""
         digest = hashlib.blake2b(digest_size=12)
         for each in self.cut_outs:
             digest.update(each.label.encode() + each.image.tobytes() + each.alpha.tobytes())
@@ -236,14 +247,14 @@ class MetaIC(LabelPreserving):
         image = sample.image
         if image is None:
             return FollowUp(None)
-        there = annotated(sample)
-        new = [each for each in self.cut_outs if each.label not in {box.label for box in there}]
-        reason = _unfit(there, image.shape[0] * image.shape[1])
+        boxes = annotated(sample)
+        new = [each for each in self.cut_outs if each.label not in {box.label for box in boxes}]
+        reason = _unfit(boxes, image.shape[0] * image.shape[1])
         if reason or not new:
             return not_eligible(image, reason or "every kind of cut-out is in the picture")
         for _ in range(TRIES):
             cut_out = new[int(rng.integers(len(new)))]
-            placed = _placed(cut_out, there, image.shape[:2], OVERLAPS[severity - 1], rng)
+            placed = _placed(cut_out, boxes, image.shape[:2], OVERLAPS[severity - 1], rng)
             if placed is not None:
                 box, overlap = placed
                 details = {"inserted": cut_out.label, "box": box, "overlap": overlap}
@@ -276,7 +287,7 @@ def overlaps(
     width: int,
     height: int,
 ) -> npt.NDArray[np.float64]:
-    """The largest share of a box that a new one covers, for each top and left: t x l."""
+    """Return the largest share of a box that a new one covers, for each top and left: t x l."""
     largest = np.zeros((len(tops), len(lefts)))
     for box in boxes:
         across = np.minimum(lefts + width, box.right) - np.maximum(lefts, box.left)
@@ -333,13 +344,21 @@ REACH = 3.0
 
 @dataclass(frozen=True)
 class ROME(LabelPreserving):
-    """Removes annotated objects; severity k: the k-th in an order drawn once per sample.
+    """Relation that removes annotated objects; severity k removes the k-th in a random order.
 
-    Severities therefore differ in the object, not in strength. Those after the first ``choices``
-    remove 2 to ``depth`` of these, one after the other: all pairs, then all triples, and so on.
-    ``filler`` paints over boxes; without one the exact mask of the object, where known, is
-    inpainted. ``seed``: of the order. ``details``: "removed" (labels), "boxes", or "not eligible"
-    (why not). Raises InputError unless 1 <= depth <= choices.
+    So severities differ in the object, and not in strength. The order of a sample is fixed. After
+    the first ``choices`` severities come those that remove 2 to ``depth`` of these objects, one
+    after the other: all pairs, then all triples, and so on. The details of a follow-up are
+    "removed" (labels) and "boxes", or "not eligible" (the reason).
+
+    Args:
+        filler: Paints over boxes. Without one, the object's mask, or its box, is inpainted.
+        choices: Number of objects of an image that may be removed.
+        seed: Seed of the orders.
+        depth: Largest number of objects that are removed from one image.
+
+    Raises:
+        InputError: ``depth`` is not within 1 and ``choices``.
     """
 
     filler: Filler | None = None
@@ -350,8 +369,7 @@ class ROME(LabelPreserving):
     depth: Annotated[
         int,
         Option(
-            "remove up to so many of these, each from the picture that the last removal left "
-            "(3 in ROME's code)",
+            "most objects to remove from one image, one after the other (3 in ROME's code)",
             ge=1,
         ),
     ] = 1
@@ -365,7 +383,7 @@ class ROME(LabelPreserving):
 
     @cached_property
     def melted(self) -> tuple[tuple[int, ...], ...]:
-        """By severity, from 1 on: the places, in a sample's order, of what is removed."""
+        """Ranks, in a sample's order, of the objects that each severity from 1 on removes."""
         sizes = range(1, self.depth + 1)
         return tuple(some for size in sizes for some in combinations(range(self.choices), size))
 
@@ -395,16 +413,16 @@ class ROME(LabelPreserving):
             return not_eligible(image, reason)
         order = generator(self.seed, f"rome/{sample.id}").permutation(len(removable))
         boxes = tuple(removable[int(order[place])] for place in places)
-        made = image
+        painted = image
         for box in boxes:
             region = widened(pixels(sample, box))
             if region.all():
                 return not_eligible(image, "the object fills the picture")
-            made = self._painted(made, region)
-        return FollowUp(made, {"removed": tuple(box.label for box in boxes), "boxes": boxes})
+            painted = self._painted(painted, region)
+        return FollowUp(painted, {"removed": tuple(box.label for box in boxes), "boxes": boxes})
 
     def _painted(self, image: Image, region: Mask) -> Image:
-        """Return ``image`` without the content of ``region``; nothing else changes."""
+        """Return the image with ``region`` painted over; nothing else changes."""
         if self.filler is None:
             plain = np.ascontiguousarray(image)
             filled = cv2.inpaint(plain, region.astype(np.uint8), REACH, cv2.INPAINT_TELEA)

@@ -1,8 +1,8 @@
-"""A few photographs whose objects are boxed by hand, and the words for these objects.
+"""Eight photographs whose objects are boxed by hand, and the words for these objects.
 
-They are in every wheel of scikit-image (``skimage/data``: public domain or CC0) and scikit-learn
-(``sklearn/datasets/images``: CC BY 2.0), and are read from there. Boxes are drawn by eye, around
-the visible part of each object, in pixels.
+They are read from the packages scikit-image (``skimage/data``: public domain or CC0) and
+scikit-learn (``sklearn/datasets/images``: CC BY 2.0). Boxes are drawn by eye, around the visible
+part of each object, in pixels.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from adaptive_vtt.types import Box, mask_of
 from .vocabulary import EVERYDAY, Vocabulary, Words
 
 FOLDERS = (("skimage", "data"), ("sklearn", "datasets/images"))
-"""Packages that have the photographs, and where in them."""
+"""Packages that have the photographs, and the folder in each."""
 
 Edges = tuple[int, int, int, int]
 
@@ -40,7 +40,7 @@ PHOTOGRAPHS: Mapping[str, tuple[tuple[int, int], Mapping[str, Edges]]] = Mapping
     "china.jpg": ((427, 640), {"temple": (70, 28, 360, 395), "tree": (545, 135, 640, 427)}),
     "flower.jpg": ((427, 640), {"flower": (172, 85, 448, 362)}),
 })
-"""File -> its height and width, and what is boxed in it: left, top, right, bottom."""
+"""File -> its height and width, and its objects with their boxes: left, top, right, bottom."""
 
 TAKEN_FOR: Mapping[str, str] = MappingProxyType({
     "person": "statue", "flag": "curtain", "rocket": "tower", "helmet": "ball",
@@ -68,26 +68,26 @@ _NAMES = (
 NEW_WORDS: Mapping[str, Words] = MappingProxyType(
     {name: Words(name, f"{name}s") for name in dict.fromkeys(_NAMES) if name not in EVERYDAY.words}
 )
-"""What drawn scenes have no words for."""
+"""Words that drawn scenes lack."""
 VOCABULARY = Vocabulary({**EVERYDAY.words, **NEW_WORDS}, TAKEN_FOR, GOES_WITH, EVERYDAY.settings)
 
 
 def folders() -> tuple[Path, ...]:
-    """Where the photographs are on this machine; packages that are not installed have none."""
+    """Return the folders of photographs in the packages that are installed."""
     specs = [(importlib.util.find_spec(package), inside) for package, inside in FOLDERS]
     return tuple(Path(s.origin).parent / inside for s, inside in specs if s and s.origin)
 
 
 def photographs(where: Sequence[Path] | None = None) -> TableDataset | None:
-    """Those photographs that are in one of the folders (default: ``folders()``); None: none is.
+    """Return the photographs in these folders (default: ``folders()``), None if there are none.
 
-    Masks are the boxes.
+    Their masks are the boxes.
     """
-    there = folders() if where is None else where
+    where = folders() if where is None else where
     files = {
         name: file
         for name in PHOTOGRAPHS
-        for folder in reversed(there)  # the first that has it goes last
+        for folder in reversed(where)  # a file of the first folder that has it comes last and stays
         if (file := folder / name).is_file()
     }
     if not files:

@@ -29,19 +29,23 @@ from .scene_plan import KINDS, Floats, lab
 # -- by colours ----------------------------------------------------------------------------
 
 _NEAR = 15.0
-"""Largest distance in CIE Lab of a pixel from the signature that it counts for. Instances and
-shades stay within it, and signatures are more than twice as far from one another."""
-_BITS = 5  # of each of red, green and blue that are looked at
-_THIN = np.ones((3, 3), np.uint8)  # what is thinner is an edge between two colours
+"""Largest distance in CIE Lab between a pixel and the signature that it counts for. Instances and
+shades stay within it, and the distance between two signatures is more than twice as large."""
+_BITS = 5  # highest bits of red, green and blue that are used
+_THIN = np.ones((3, 3), np.uint8)  # thinner areas are edges between two colours
 _RING = np.ones((5, 5), np.uint8)
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """All that is seen of one kind in a picture.
+    """The recognised objects of one kind in a picture.
 
-    ``share``: of the picture's area, 0..1. ``box``: left, top, right, bottom in pixels, the
-    last two exclusive, around ``count`` things. ``colour``: their median, in CIE Lab.
+    Attributes:
+        kind: The kind.
+        share: Share of the picture's area that they take up, 0..1.
+        box: Left, top, right, bottom in pixels, the last two exclusive, around all of them.
+        count: Their number.
+        colour: Their median colour, in CIE Lab.
     """
 
     kind: str
@@ -55,17 +59,20 @@ class Sight(Protocol):
     """A way to recognise the content of a picture."""
 
     def see(self, image: Image) -> tuple[Sighting, ...]:
-        """One sighting for each kind in H x W x C uint8, the largest first."""
+        """Return a sighting for each kind in an image, H x W x C uint8, the largest first."""
 
 
 @dataclass(frozen=True)
 class ColourSight:
-    """Sees drawn scenes, also when cropped, stretched, turned, or partly covered.
+    """Sight that recognises objects of drawn scenes by their colours.
 
-    ``least``: the share of the picture's area that is noticed at all. ``glimpse``: the share
-    of a thing below which it is not recognised where the picture's edge cuts it. ``sharp``:
-    how many grey levels an outline stands out by, within three pixels. A grey picture
-    (H x W x 1) shows nothing.
+    Scenes may be cropped, stretched, turned, or partly covered. In a grey picture (H x W x 1) it
+    recognises nothing.
+
+    Args:
+        least: Least share of the picture's area of a recognised object.
+        glimpse: Least share of an object that is in the picture, if the picture's edge cuts it.
+        sharp: Least contrast of an outline, in grey levels within three pixels.
     """
 
     least: float = 0.002
@@ -79,16 +86,16 @@ class ColourSight:
         named = _named(image)
         counts = np.bincount(named.ravel(), minlength=len(KINDS) + 1)[1:]
         contrast = cv2.morphologyEx(image, cv2.MORPH_GRADIENT, _THIN).max(axis=2)
-        found = []
+        sightings = []
         for place in np.flatnonzero(counts >= self.least * named.size).tolist():
             mask = cv2.morphologyEx((named == place + 1).astype(np.uint8), cv2.MORPH_OPEN, _THIN)
             sighting = self._sighting([*KINDS][place], mask, image, contrast)
             if sighting is not None:
-                found.append(sighting)
-        return tuple(sorted(found, key=lambda s: -s.share))
+                sightings.append(sighting)
+        return tuple(sorted(sightings, key=lambda s: -s.share))
 
     def _sighting(self, kind: str, mask: Image, image: Image, contrast: Image) -> Sighting | None:
-        """What is seen of a kind, given the pixels of its colour (H x W, 0 or 1)."""
+        """Return the sighting of a kind, given the pixels of its colour (H x W, 0 or 1)."""
         things = [t for t in clusters(mask) if self._recognised(kind, t, contrast)]
         if not things:
             return None
@@ -105,9 +112,9 @@ class ColourSight:
 
 
 def sighted(kind: str, things: Sequence[Mask], colours: npt.NDArray[np.uint8]) -> Sighting:
-    """A sighting of at least one thing (H x W each), whose pixels are n x 3 ``colours``.
+    """Return the sighting of one or more objects, H x W each, with the ``colours`` of n pixels.
 
-    Things less than a quarter as large as the largest are not counted.
+    Objects less than a quarter as large as the largest are not counted.
     """
     largest = max(int(t.sum()) for t in things)
     whole = np.logical_or.reduce(things)
@@ -141,8 +148,8 @@ def clusters(mask: Image) -> list[Mask]:
     """Return the parts of a mask (H x W, 0 or 1); parts that are close to one another are one."""
     reach = 2 * round(0.015 * min(mask.shape)) + 3
     near = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
-    count, found = cv2.connectedComponents(near)
-    return [(found == part) & (mask > 0) for part in range(1, count)]
+    count, labels = cv2.connectedComponents(near)
+    return [(labels == part) & (mask > 0) for part in range(1, count)]
 
 
 Cut = tuple[bool, bool]
@@ -199,36 +206,39 @@ def _look(piece: Mask) -> Floats:
 
 @cache
 def _shapes() -> dict[str, tuple[Mask, Mask]]:
-    """For each kind what has its signature colour, cut out, and its mirror image."""
-    found = {}
+    """Return each kind's shape, the pixels of its signature colour, and the mirrored shape."""
+    shapes = {}
     for place, kind in enumerate(KINDS.values(), start=1):
         layer = sketch_of(kind, 96)
         own = (_named(layer.colour.astype(np.uint8)) == place) & (layer.cover > 0.5)
         left, top, right, bottom = around(own)
         shape = own[top:bottom, left:right]
-        found[kind.name] = (shape, shape[:, ::-1])
-    return found
+        shapes[kind.name] = (shape, shape[:, ::-1])
+    return shapes
 
 
 # -- by registering ------------------------------------------------------------------------
 
 Map = npt.NDArray[np.float64]
-"""2 x 3, from a picture's pixel centres (x, y, 1) to its source's (x, y)."""
+"""Affine map, 2 x 3, from a picture's pixel centres (x, y, 1) to its source's (x, y)."""
 
-_FEATURES = 500  # of a picture at most, the strongest
-_CONTRAST = 0.01  # how faint features may be; SIFT's own .04 leaves few in soft pictures
-_WITHIN = 2.0  # pixels of the source between where a feature is and should be
-_AGREEING = 6  # places with features that agree on a map before it is believed
-_STEPS = (10, 1e-3)  # of a correlation at most, and its growth by which one is the last
-_SOFT = 1.2  # blur in pixels that evens out what drawing a picture anew does to its pixels
-_LEVELS = 4  # by how many grey levels of 256 they may differ even so
+_FEATURES = 500  # most features of a picture, the strongest
+_CONTRAST = 0.01  # least contrast of features; SIFT's default of .04 leaves few in soft pictures
+_WITHIN = 2.0  # largest error in pixels of a feature's mapped position
+_AGREEING = 6  # least number of positions with features that agree on a map
+_STEPS = (10, 1e-3)  # most steps of a correlation, and the least growth for another step
+_SOFT = 1.2  # blur in pixels, which removes differences that come from resampling
+_LEVELS = 4  # largest difference of the blurred pixels, in grey levels of 256
 
 
 @dataclass(frozen=True)
 class Registration:
-    """Which source a picture was made from, and how.
+    """The source that a picture was made from, and the map to it.
 
-    ``index``: of the source. ``agreeing``: the number of places in the picture that say so.
+    Attributes:
+        index: Index of the source.
+        to_source: Map from the picture to the source.
+        agreeing: Number of positions in the picture with features that agree on the map.
     """
 
     index: int
@@ -237,40 +247,47 @@ class Registration:
 
 
 class Register:
-    """Recognises pictures made from the n images of a dataset.
+    """Register of a dataset's images, which finds the source of a picture made from one.
 
-    Their features are found now, 256 kB for each image at most. Raises InputError for a
-    dataset without images.
+    The features take up to 256 kB per image and are computed at once.
+
+    Raises:
+        InputError: The dataset has no images.
     """
 
     def __init__(self, dataset: Dataset) -> None:
         if not dataset.has_images:
             raise InputError(f"register: expected a dataset with images, {dataset.name} has none")
-        found = [_features(_image(dataset.sample(index))) for index in range(len(dataset))]
-        self._points = np.concatenate([points for points, _ in found])
-        self._looks = np.concatenate([looks for _, looks in found])
-        self._owners = np.repeat(np.arange(len(found)), [len(points) for points, _ in found])
+        features = [_features(_image(dataset.sample(index))) for index in range(len(dataset))]
+        self._points = np.concatenate([points for points, _ in features])
+        self._looks = np.concatenate([looks for _, looks in features])
+        self._owners = np.repeat(np.arange(len(features)), [len(points) for points, _ in features])
 
     def find(self, picture: Image) -> Registration | None:
-        """Where H x W x 1 or 3 uint8 comes from; None where too little says so."""
+        """Return the source of a picture, H x W x 1 or 3 uint8; None if too few features agree."""
         points, looks = _features(picture)
         if not len(points) or not len(self._points):
             return None
         nearest = (looks @ self._looks.T).argmax(axis=1)
         owners = self._owners[nearest]
         source = int(np.bincount(owners).argmax())
-        mine = owners == source
-        return _agreed(source, points[mine], self._points[nearest[mine]])
+        own = owners == source
+        return _agreed(source, points[own], self._points[nearest[own]])
 
 
 class RegisteredSight:
-    """Sees things that have masks in pictures made from the samples of a dataset.
+    """Sight that recognises masked objects in pictures made from the samples of a dataset.
 
-    A thing is seen where a share of at least ``glimpse`` of its mask is in the picture and
-    looks as it does in the source: not where it is cut off, blurred or covered. Its colour is
-    that in the source. A picture that is not recognised, or has another number of channels
-    than its source, shows nothing. Raises InputError for a glimpse outside 0..1 and a dataset
-    without images.
+    An object is recognised if enough of its mask is in the picture and looks as in the source: not
+    cut off, blurred or covered. Its colour is that in the source. Nothing is recognised in a
+    picture without a known source, or with another number of channels than its source.
+
+    Args:
+        dataset: The dataset, with images and masks.
+        glimpse: Least share of a mask that must look as in the source.
+
+    Raises:
+        InputError: ``glimpse`` is outside 0..1, or the dataset has no images.
     """
 
     def __init__(self, dataset: Dataset, *, glimpse: float = 0.4) -> None:
@@ -287,33 +304,33 @@ class RegisteredSight:
         sample = self._dataset.sample(registered.index)
         if _image(sample).shape[2] != image.shape[2]:
             return ()
-        found = self._sightings(sample, image, refined(registered.to_source, _image(sample), image))
-        return tuple(sorted(found, key=lambda s: -s.share))
+        to_source = refined(registered.to_source, _image(sample), image)
+        return tuple(sorted(self._sightings(sample, image, to_source), key=lambda s: -s.share))
 
     def _sightings(self, sample: Sample, image: Image, to_source: Map) -> Iterator[Sighting]:
         source = _image(sample)
         same = unchanged(source, image, to_source)
         height, width = image.shape[:2]
         for kind, mask in sample.masks.items():
-            left = mask & same
-            if not mask.any() or left.sum() < self.glimpse * mask.sum():
+            visible = mask & same
+            if not mask.any() or visible.sum() < self.glimpse * mask.sum():
                 continue
-            there = cv2.warpAffine(
-                left.astype(np.uint8),
+            in_picture = cv2.warpAffine(
+                visible.astype(np.uint8),
                 to_source,
                 (width, height),
                 flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP,
             )
-            if there.any():
+            if in_picture.any():
                 colours = np.broadcast_to(source[mask], (int(mask.sum()), 3))
-                yield sighted(kind, clusters(np.asarray(there, np.uint8)), colours)
+                yield sighted(kind, clusters(np.asarray(in_picture, np.uint8)), colours)
 
 
 def unchanged(source: Image, picture: Image, to_source: Map) -> Mask:
-    """Return which pixels of ``source`` (H x W) are in ``picture`` and look the same there.
+    """Return the pixels of ``source`` (H x W) that are in ``picture`` and look the same there.
 
-    Both have the same number of channels. Inpainting and blur look different from what they
-    replace, unless that looked the same.
+    Both images have the same number of channels. Inpainted and blurred pixels count as changed if
+    they look different from the source.
     """
     height, width = source.shape[:2]
     back = cv2.warpAffine(
@@ -328,10 +345,10 @@ def unchanged(source: Image, picture: Image, to_source: Map) -> Mask:
 
 
 def refined(to_source: Map, source: Image, picture: Image) -> Map:
-    """``to_source``, or the map nearby by which more of ``source`` looks the same.
+    """Return the map near ``to_source`` by which more of ``source`` looks the same, or itself.
 
-    Features place what is stretched to about a pixel; correlation (ECC; Evangelidis and
-    Psarakis, PAMI 2008) does better, but for pictures in which something was covered.
+    In stretched pictures, features are accurate to about a pixel. Correlation (ECC; Evangelidis and
+    Psarakis, PAMI 2008) is more accurate, except for pictures with covered parts.
     """
     criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, *_STEPS)
     start = to_source.astype(np.float32)
@@ -357,9 +374,10 @@ def _image(sample: Sample) -> Image:
 
 
 def _features(picture: Image) -> tuple[Floats, Floats]:
-    """Places n x 2 (x, y in pixels) and looks n x 128, whose products say how alike they are.
+    """Return positions n x 2 (x, y in pixels) and descriptors n x 128 of a picture's features.
 
-    Looks are the roots of SIFT's (Arandjelovic and Zisserman, CVPR 2012).
+    Descriptors are roots of SIFT's (Arandjelovic and Zisserman, CVPR 2012), so their products are
+    similarities.
     """
     sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
     points, looks = sift.detectAndCompute(_grey(picture), None)
@@ -370,12 +388,12 @@ def _features(picture: Image) -> tuple[Floats, Floats]:
 
 
 def _agreed(index: int, points: Floats, places: Floats) -> Registration | None:
-    """The map of most of n ``points`` to ``places`` (n x 2 each), if enough agree on one."""
+    """Return the map of most of n ``points`` to ``places`` (n x 2 each), None if few agree."""
     if len(points) < _AGREEING:
         return None
     to_source, agreeing = cv2.estimateAffine2D(points, places, ransacReprojThreshold=_WITHIN)
     if to_source is None:
         return None
-    # a place with several features counts once
+    # a position with several features counts once
     number = len(np.unique(np.rint(points[agreeing.ravel() > 0]), axis=0))
     return Registration(index, to_source, number) if number >= _AGREEING else None

@@ -1,10 +1,10 @@
-"""REIC's own scheme as a whole: the captions it pays for, one after the other, and its verdicts.
+"""REIC's whole scheme: the captions that it pays for, one after the other, and its verdicts.
 
 Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
-sections IV and V. Images come in random order. Of each the source is captioned and its objects
-are located, which may take captions of versions with boxes hidden; then of each relation so
-many follow-ups are captioned, chosen by the two scores from all candidates. An image without
-any located object has no valid case (section IV-D1), and no follow-up of it is asked about.
+sections IV and V. Images come in random order. The source image is captioned and its objects are
+located, which may take captions of versions with hidden boxes. Then follow-ups of each relation are
+captioned, chosen from all candidates by the two scores. An image without a located object has no
+valid case (section IV-D1), so it has no follow-ups.
 """
 
 from collections import Counter
@@ -47,9 +47,12 @@ class Step:
     """A follow-up, captioned and judged.
 
     Attributes:
-        paid: Captions so far, with this one and all about sources.
+        paid: Number of captions so far, with this one and those of sources.
         sample: The image's index.
+        kind: The relation: "crop", "stretch" or "rotate".
         rank: 1 for the image's first follow-up of this kind.
+        reduction: The change of the image.
+        caption: The follow-up's caption.
         received: The captions of the source and of its versions.
         outcome: The verdict; see ``oracles.reduced_captions.describe`` for its details.
     """
@@ -88,7 +91,7 @@ class Selection:
     seed: int = 0
 
     def candidates(self, kind: str, sample: Sample) -> Reductions:
-        """Return all possible follow-ups of a kind of an image, whatever is chosen."""
+        """Return all possible follow-ups of an image by one relation."""
         height, width = sample.require_image().shape[:2]
         rng = generator(self.seed, f"reic scheme/candidates/{kind}/{sample.id}")
         return enumerated(kind, height, width, sample.boxes, rng)
@@ -96,25 +99,23 @@ class Selection:
     def choose(
         self, kind: str, sample: Sample, located: Sequence[Located], oracle: ReducedCaptions
     ) -> Reductions:
-        """Return up to ``follow_ups`` of the candidates, the best first, none if nothing is
-        located.
-        """
+        """Return up to ``follow_ups`` candidates, the best first; none without located objects."""
         height, width = sample.require_image().shape[:2]
         masks = [mask_of(one.boxes, height, width) for one in located]
         masks = [mask for mask in masks if mask.any()]
-        every = self.candidates(kind, sample) if masks else ()
-        if not every:
+        candidates = self.candidates(kind, sample) if masks else ()
+        if not candidates:
             return ()
-        shares = visible_shares(masks, every)
+        shares = visible_shares(masks, candidates)
         places = select(
             ambiguity(shares, oracle.down, oracle.up),
-            spans(every, height, width),
+            spans(candidates, height, width),
             self.follow_ups,
             by_ambiguity=self.by_ambiguity,
             by_diversity=self.by_diversity,
             rng=generator(self.seed, f"reic scheme/first/{kind}/{sample.id}"),
         )
-        return [every[place] for place in places]
+        return [candidates[place] for place in places]
 
 
 def scheme(
@@ -129,11 +130,11 @@ def scheme(
 ) -> Iterator[Step]:
     """Yield every follow-up that REIC asks about, in its order.
 
-    A caption is asked for when its turn comes, so whoever stops early has paid ``paid`` of the last
+    Each caption is asked for when its turn comes, so stopping early costs ``paid`` of the last
     step.
 
     Raises:
-        InputError: There is not at least one follow-up, or a sample has no image.
+        InputError: ``follow_ups`` is below 1, or a sample has no image.
     """
     if follow_ups < 1:
         raise InputError(f"REIC: expected follow_ups of at least 1, got {follow_ups}")
@@ -142,7 +143,7 @@ def scheme(
     for index in generator(seed, "reic scheme/order").permutation(len(dataset)).tolist():
         sample = dataset.sample(index)
         if sample.image is None:
-            raise InputError(f"REIC: expected an image of sample {sample.id!r}, has none")
+            raise InputError(f"REIC: expected an image of sample {sample.id!r}, got none")
         received = captions_of(oracle, captioner, sample)
         paid += 1 + len(received.versions)
         located = locate(oracle, sample, received)
@@ -160,28 +161,28 @@ def captions_of(
     sample: Sample,
     known: Received | None = None,
 ) -> Received:
-    """Return the captions of an image, and of those of its versions that the oracle needs.
+    """Return the captions of an image, and of its versions that the oracle needs.
 
-    ``known`` are earlier captions, which are not asked for again.
+    Captions in ``known`` are not asked for again.
     """
-    before = {} if known is None else known.versions
+    earlier = {} if known is None else known.versions
     received = Received(
         captioner.caption(sample.require_image()) if known is None else known.answer, {}
     )
     while True:
         wanted = oracle.versions(sample, received)
-        said = {
-            place: before[place] if place in before else captioner.caption(version.make())
+        new = {
+            place: earlier[place] if place in earlier else captioner.caption(version.make())
             for place, version in wanted.items()
             if place not in received.versions
         }
-        if not said:
+        if not new:
             return received
-        received = Received(received.answer, {**received.versions, **said})
+        received = Received(received.answer, {**received.versions, **new})
 
 
 def locate(oracle: ReducedCaptions, sample: Sample, received: Received) -> tuple[Located, ...]:
-    """Return the objects of the source's caption, none if it is no caption."""
+    """Return the located objects of the source's caption, none if the reply is no caption."""
     height, width = sample.require_image().shape[:2]
     whole = Crop(0, 0, width, height)
     follow_up = FollowUp(sample.require_image(), {"reduction": whole})
@@ -207,13 +208,14 @@ STATUSES = ("ambiguous", "disappeared", "retained")
 
 def statuses(steps: Iterable[Step]) -> dict[str, int]:
     """Return the number of named objects of the sources per status after the follow-ups."""
-    found = Counter(each["status"] for step in steps for each in step.objects)
-    return {status: found[status] for status in STATUSES}
+    counts = Counter(each["status"] for step in steps for each in step.objects)
+    return {status: counts[status] for status in STATUSES}
 
 
 def distinct(steps: Iterable[Step], same: Same) -> Iterator[tuple[Step, tuple[str, ...]]]:
-    """Yield each step with its new violations: of objects of which none was reported before, by
-    meaning.
+    """Yield each step with its new violations.
+
+    They are of objects whose name does not mean the ``same`` as one reported before in the image.
     """
     known: dict[int, list[str]] = {}
     for step in steps:

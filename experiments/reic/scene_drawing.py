@@ -1,7 +1,8 @@
 """Draw a scene: the background, then one object after another from the back to the front.
 
 Backgrounds have muted colours, far from the signature colour of every object. Each function that
-paints one receives an empty H x W x 3 picture (0..255), and its lengths are shares of the height.
+paints a background receives an empty H x W x 3 picture (0..255), and its lengths are shares of the
+height.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from .scene_things import MARGIN, Layer, Sketch
 Shade = tuple[float, float, float]
 """Red, green, blue, 0..255."""
 
-_ROUGH = 3.0  # grain, in grey levels
+_ROUGH = 3.0  # standard deviation of the grain, in grey levels
 
 
 def background(place: str, height: int, width: int, rng: np.random.Generator) -> Floats:
@@ -41,6 +42,7 @@ def _shade(picture: Floats, top: float, bottom: float, first: Shade, last: Shade
 def _block(
     picture: Floats, box: tuple[float, float, float, float], colour: Shade, width: int = -1
 ) -> None:
+    """Draw a rectangle, filled unless its outline has a ``width`` in pixels."""
     left, top, right, bottom = (round(each * len(picture)) for each in box)
     cv2.rectangle(picture, (left, top), (right, bottom), colour, width)
 
@@ -124,13 +126,18 @@ def _beach(picture: Floats, rng: np.random.Generator) -> None:
     cv2.polylines(picture, [line], False, (238, 240, 240), max(2, side // 60), cv2.LINE_AA)
 
 
-_SHADOW = 0.82
+_SHADOW = 0.82  # brightness in a shadow
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture (H x W x 3), the visible pixels of each object (H x W) with their boxes, and the
-    visible pixels of each kind that occurs.
+    """A picture of a scene.
+
+    Attributes:
+        image: The picture, H x W x 3.
+        things: Visible pixels of each object, H x W.
+        boxes: Boxes around these.
+        masks: Kind -> visible pixels of all its objects, H x W.
     """
 
     image: Image
@@ -152,14 +159,13 @@ def draw(scene: Scene, height: int, width: int) -> Drawing:
         if thing.kind.grounds[scene.place] in ("floor", "top"):
             _shadow(picture, thing, height)
         covers.append(_pasted(picture, layer, top, left))
-    seen = _in_view(covers)
-    boxes = tuple(
-        Box(thing.kind.name, *around(mask)) for thing, mask in zip(scene.things, seen, strict=True)
-    )
+    visible = _in_view(covers)
+    pairs = [(thing.kind.name, mask) for thing, mask in zip(scene.things, visible, strict=True)]
     masks: dict[str, Mask] = {}
-    for thing, mask in zip(scene.things, seen, strict=True):
-        masks[thing.kind.name] = masks.get(thing.kind.name, False) | mask
-    return Drawing(np.rint(picture).astype(np.uint8), tuple(seen), boxes, masks)
+    for kind, mask in pairs:
+        masks[kind] = masks.get(kind, False) | mask
+    boxes = tuple(Box(kind, *around(mask)) for kind, mask in pairs)
+    return Drawing(np.rint(picture).astype(np.uint8), tuple(visible), boxes, masks)
 
 
 def sketch_of(
@@ -172,7 +178,7 @@ def sketch_of(
 
 
 def _pasted(picture: Floats, layer: Layer, top: int, left: int) -> Mask:
-    """Puts a layer onto the picture; where it covers at least half of a pixel."""
+    """Paste a layer onto the picture. Return the pixels of which it covers at least half."""
     height, width = picture.shape[:2]
     rows = slice(max(top, 0), min(top + layer.cover.shape[0], height))
     columns = slice(max(left, 0), min(left + layer.cover.shape[1], width))
@@ -198,8 +204,9 @@ def _shadow(picture: Floats, thing: Thing, height: int) -> None:
 
 
 def _in_view(covers: list[Mask]) -> list[Mask]:
-    seen, nearer = [], np.zeros(covers[0].shape, bool)
+    """Return the visible pixels of objects, given all pixels of each from the back to the front."""
+    visible, nearer = [], np.zeros(covers[0].shape, bool)
     for cover in reversed(covers):
-        seen.append(cover & ~nearer)
+        visible.append(cover & ~nearer)
         nearer |= cover
-    return seen[::-1]
+    return visible[::-1]

@@ -20,7 +20,7 @@ from adaptive_vtt.utils.random_streams import generator
 Colour = tuple[int, int, int]
 Floats = npt.NDArray[np.float32]
 Ground = Literal["floor", "top", "wall", "water", "sky"]
-"""What a thing stands on, hangs on or flies in; "top": of a table or a sideboard."""
+"""The part of a scene that an object stands on or hangs in; "top" is that of a table or shelf."""
 
 TINT = 4.0
 """Largest distance of an instance's colour from its kind's, along each axis of CIE Lab."""
@@ -28,8 +28,15 @@ TINT = 4.0
 
 @dataclass(frozen=True)
 class Kind:
-    """``colour``: its signature, red, green, blue. ``height``: as a share of the picture's,
-    at the front. ``aspect``: width by height. ``grounds``: place -> where it goes there."""
+    """A kind of object.
+
+    Attributes:
+        name: Its name.
+        colour: Its signature colour: red, green, blue.
+        height: Its height at the front, as a share of the picture's.
+        aspect: Its width divided by its height.
+        grounds: Place -> the ground of its objects there.
+    """
 
     name: str
     colour: Colour
@@ -44,14 +51,14 @@ PLACES = ("room", "street", "park", "beach")
 EVERYDAY: Mapping[str, Any] = json.loads(
     files(__package__).joinpath("data/everyday.json").read_text(encoding="utf-8")
 )
-"""Name -> colour, height, aspect and grounds (``Kind``), and what captioners say (`vocabulary`)."""
+"""Name -> colour, height, aspect and grounds (``Kind``), and words (``vocabulary``)."""
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         name: Kind(name, tuple(one["colour"]), one["height"], one["aspect"], one["grounds"])
         for name, one in EVERYDAY.items()
     }
 )
-"""Name -> kind. Signatures are at least 38 apart in CIE Lab, and as far from every grey."""
+"""Name -> kind. Distances between signatures, and from them to greys, are 38 or more in CIE Lab."""
 
 
 def lab(colours: npt.ArrayLike) -> Floats:
@@ -75,23 +82,31 @@ def shaded(colour: Colour, by: npt.ArrayLike) -> Colour:
 FLOOR: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"room": (0.76, 0.98), "street": (0.68, 0.98), "park": (0.62, 0.98), "beach": (0.7, 0.98)}
 )
-"""Place -> where things on its floor may stand, from the back to the front."""
+"""Place -> range of y of objects on its floor, from the back to the front."""
 SHELF = 0.56
-"""The height at which the sideboard of a room has its top."""
+"""Height y of the top of a room's sideboard."""
 
 _HEIGHTS: Mapping[Ground, tuple[float, float]] = MappingProxyType(
     {"wall": (0.2, 0.36), "water": (0.47, 0.6), "sky": (0.2, 0.4)}
 )
-_REPEATED = 0.2  # the share of things that are another one of a kind already there
-_HIDDEN = 0.33  # the share of a thing's box that others may cover
-_TRIES = 40
-_EDGE = 0.015  # no thing is nearer to the picture's edge
+_REPEATED = 0.2  # share of objects that have the kind of an earlier one
+_HIDDEN = 0.33  # largest share of an object's box that others cover
+_TRIES = 40  # positions that are tried for an object
+_EDGE = 0.015  # least distance of an object from the picture's edge
 
 
 @dataclass(frozen=True)
 class Thing:
-    """An object: its middle ``x``, its foot ``y``, its height, and its colour's offset in CIE Lab.
-    Objects of greater ``depth`` are nearer, and drawn later.
+    """An object.
+
+    Attributes:
+        kind: Its kind.
+        x: Position of its middle.
+        y: Position of its foot.
+        height: Its height.
+        depth: Nearness: objects of greater depth are drawn later.
+        mirrored: Whether its drawing is mirrored.
+        tint: Offset of its colour in CIE Lab.
     """
 
     kind: Kind
@@ -111,7 +126,10 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """``things`` from the back to the front; ``aspect``: the picture's width by its height."""
+    """Scene ``index`` of a seed; its things are sorted from the back to the front.
+
+    ``aspect`` is the picture's width divided by its height.
+    """
 
     seed: int
     index: int

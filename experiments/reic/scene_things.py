@@ -32,7 +32,7 @@ INKS: dict[str, Colour] = {
     "coffee": (96, 88, 84),
     "leaf": (96, 112, 92),
 }
-"""What strokes are drawn in beside the thing's own colour: "main", "dark" and "light"."""
+"""Colours of strokes that do not depend on the object, whose own are "main", "dark", "light"."""
 
 _FINER = 4  # the sheet's scale while shapes are drawn
 MARGIN = 2
@@ -63,8 +63,8 @@ class Sketch:
 
     def draw(self, kind: str) -> None:
         """Draw all strokes of a kind of object."""
-        for stroke, *given in _strokes()[kind]:
-            getattr(self, stroke)(*given)
+        for stroke, *arguments in _strokes()[kind]:
+            getattr(self, stroke)(*arguments)
 
     def area(self, points: Points, colour: str) -> None:
         """Draw a filled polygon."""
@@ -125,9 +125,10 @@ class Sketch:
 
 @cache
 def _strokes() -> dict[str, list[list[Any]]]:
+    """Return kind -> its strokes."""
     text = files(__package__).joinpath("data/scene_things.json").read_text(encoding="utf-8")
-    found: dict[str, list[list[Any]]] = json.loads(text)
-    return found
+    strokes: dict[str, list[list[Any]]] = json.loads(text)
+    return strokes
 
 
 def _smaller(sheet: Image) -> Floats:

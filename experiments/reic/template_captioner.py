@@ -1,14 +1,14 @@
-"""A captioner that sees everything and errs at rates that are set, for trials of audits.
+"""A captioner with known faults at set rates, for trials of audits.
 
-It looks at pixels alone (``recognition``), so it can be shown any follow-up
-image, and it reports for every caption what it left out, mistook and made up.
+It recognises objects from pixels alone (``recognition``), so it can describe any follow-up image.
+With every caption it reports which objects it left out, mistook and made up.
 
-Whether it errs about a thing is decided by a hidden score, standard normal, against the rate.
-The score has a lasting part, a smooth random function of the thing's own colour, which is the
-same in every picture of that thing, and a part that is drawn anew for every picture:
-``persistence`` is the lasting part's share of the variance. Rates vary, as those of real
-captioners do, by kind (a seeded factor of 0.2 to 3 with mean 1) and, for omissions, by size:
-in proportion to area^-0.5, within 0.3 and 3 of the rate.
+It makes a fault about an object if a hidden standard normal score is below the quantile of the
+fault's rate. One part of the score, a smooth random function of the object's colour, is the same in
+every picture of the object. The other part is random for every picture. ``persistence`` is the
+first part's share of the variance. As with real captioners, rates vary by kind, by a seeded factor
+of 0.2 to 3 with mean 1. Rates of omission also vary in proportion to area^-0.5, by a factor of 0.3
+to 3.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from typing import Annotated
 
 import numpy as np
 
-from adaptive_vtt.errors import InputError, unknown
+from adaptive_vtt.errors import InputError, check_known
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.types import Answer, CallMode, Floats, Image, Prompt, Unanswered
 from adaptive_vtt.utils.options import Option
@@ -33,18 +33,21 @@ from .vocabulary import EVERYDAY, Item, Vocabulary, compose
 _TYPICAL = 0.015
 """Share of the picture's area at which the size factor of the omission rate is 1. It is chosen so
 that the mean rate over the objects of ``scenes()`` is the rate that was set."""
-_SPREAD = 0.8  # of the logarithms of the factors of kinds
-_WAVES, _SCALE = 16, 1.5  # how many make up a lasting score, and their scale in CIE Lab
+_SPREAD = 0.8  # standard deviation of the logarithms of the factors of kinds
+_WAVES, _SCALE = 16, 1.5  # number of waves in a lasting score, and their scale in CIE Lab
 
 
 @dataclass(frozen=True)
 class Explanation:
     """A caption and the truth about it.
 
-    ``seen``: all there is to be told. ``named``: each name as it stands in the caption, and
-    the kind it stands for, None where there is nothing of the sort. ``omitted``: kinds seen
-    and not told. ``misclassified``: kind -> what it was taken for. ``fabricated``: names of
-    what is not there.
+    Attributes:
+        caption: The caption.
+        seen: Everything that was recognised.
+        named: Each name of the caption, and the kind that it stands for, None for nothing.
+        omitted: Recognised kinds that are left out.
+        misclassified: Kind -> the kind that it is taken for.
+        fabricated: Names that stand for nothing.
     """
 
     caption: str
@@ -56,16 +59,25 @@ class Explanation:
 
 
 class TemplateCaptioner(ModelDefaults):
-    """Describes pictures in one sentence.
+    """Model that describes a picture in one sentence.
 
-    ``sight`` tells what is there: the colours of drawn scenes unless given, else for instance
-    ``recognition.RegisteredSight``. ``vocabulary``: what that is called and
-    taken for. ``omission`` and ``misclassification``: the mean share of things that are left out,
-    and that are named but mistaken; ``fabrication``: of captions that add a thing which would go
-    with what is there. ``synonyms``: of names that are not the usual ones; ``setting``: of captions
-    that name the place. All are in 0..1, as ``persistence``. ``even``: the same rates for every
-    kind and size. ``price`` per call. Everything is a function of ``seed`` and the image's bytes.
-    Raises InputError for a share that is none.
+    Captions are a function of ``seed`` and the image's bytes. Shares are in 0..1.
+
+    Args:
+        sight: Recognises the content of pictures; by default ``ColourSight``, for drawn scenes.
+        vocabulary: Names of kinds, and the kinds that they are taken for.
+        omission: Mean share of objects that are left out.
+        misclassification: Mean share of objects that are named as another kind.
+        fabrication: Mean share of captions that add an object, which would suit the others.
+        synonyms: Share of names that are not the usual ones.
+        setting: Share of captions that name the place.
+        persistence: See the module's docstring.
+        even: True for the same rates for every kind and size.
+        price: Price of a call.
+        seed: Seed of all choices.
+
+    Raises:
+        InputError: A share is not in 0..1, or the price is below 0.
     """
 
     answers: CallMode = "one"
@@ -77,12 +89,12 @@ class TemplateCaptioner(ModelDefaults):
         sight: Sight | None = None,
         *,
         vocabulary: Vocabulary = EVERYDAY,
-        omission: Annotated[float, Option("share of things left out", ge=0, le=1)] = 0.1,
+        omission: Annotated[float, Option("share of objects left out", ge=0, le=1)] = 0.1,
         misclassification: Annotated[
-            float, Option("share of things taken for others", ge=0, le=1)
+            float, Option("share of objects taken for others", ge=0, le=1)
         ] = 0.05,
         fabrication: Annotated[
-            float, Option("share of captions that add a thing", ge=0, le=1)
+            float, Option("share of captions that add an object", ge=0, le=1)
         ] = 0.03,
         synonyms: float = 0.2,
         setting: float = 0.1,
@@ -109,58 +121,56 @@ class TemplateCaptioner(ModelDefaults):
         self._waves: dict[str, tuple[Floats, Floats]] = {}
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """A caption for each prompt, whatever it asks."""
+        """Return a caption for each prompt, whatever it asks."""
         return [self._answer(prompt) for prompt in prompts]
 
     def caption(self, image: Image) -> str:
-        """What it says of H x W x C uint8."""
+        """Return the caption of an image, H x W x C uint8."""
         return self.explain(image).caption
 
     def explain(self, image: Image) -> Explanation:
-        """What it says of H x W x C uint8, and why."""
-        seen, digest = self._seen(image), digest_of(image)
-        left = {s.kind for s in seen if self._errs("omission", s, digest)}
-        taken = {
+        """Return the caption of an image, H x W x C uint8, and the truth about it."""
+        sightings, digest = self._sightings(image), digest_of(image)
+        omitted = [s.kind for s in sightings if self._errs("omission", s, digest)]
+        taken_for = {
             s.kind: self.vocabulary.taken_for[s.kind]
-            for s in seen
-            if s.kind not in left and self._errs("misclassification", s, digest)
+            for s in sightings
+            if s.kind not in omitted and self._errs("misclassification", s, digest)
         }
-        told: dict[str, list[Sighting]] = {}
-        for s in seen:
-            if s.kind not in left:
-                told.setdefault(taken.get(s.kind, s.kind), []).append(s)
-        added = self._fabricated(seen, digest)
+        by_name: dict[str, list[Sighting]] = {}
+        for s in sightings:
+            if s.kind not in omitted:
+                by_name.setdefault(taken_for.get(s.kind, s.kind), []).append(s)
+        fabricated = self._fabricated(sightings, digest)
         rng = generator(self.seed, f"captioner/words/{digest}")
         items = [
-            self._item(name, sum(s.count for s in things), digest) for name, things in told.items()
+            self._item(name, sum(s.count for s in things), digest)
+            for name, things in by_name.items()
         ]
-        items += [self._item(name, 1, digest) for name in added]
+        items += [self._item(name, 1, digest) for name in fabricated]
         caption, words = compose(items, rng, self.setting)
-        sources = [tuple(s.kind for s in things) for things in told.values()]
-        stand_for: list[tuple[str | None, ...]] = [*sources, *((None,) for _ in added)]
+        sources = [tuple(s.kind for s in things) for things in by_name.values()]
+        stand_for: list[tuple[str | None, ...]] = [*sources, *((None,) for _ in fabricated)]
         named = tuple(
             (word, kind) for word, kinds in zip(words, stand_for, strict=True) for kind in kinds
         )
-        return Explanation(
-            caption,
-            seen,
-            named,
-            tuple(s.kind for s in seen if s.kind in left),
-            MappingProxyType(taken),
-            added,
-        )
+        taken = MappingProxyType(taken_for)
+        return Explanation(caption, sightings, named, tuple(omitted), taken, fabricated)
 
-    def _seen(self, image: Image) -> tuple[Sighting, ...]:
-        seen = self.sight.see(image)
-        for sighting in seen:
-            if sighting.kind not in self.vocabulary.taken_for:
-                known = self.vocabulary.taken_for
-                raise unknown("kind", sighting.kind, known, "TemplateCaptioner")
-        return seen
+    def _sightings(self, image: Image) -> tuple[Sighting, ...]:
+        sightings = self.sight.see(image)
+        for sighting in sightings:
+            check_known("kind", sighting.kind, self.vocabulary.taken_for, "TemplateCaptioner")
+        return sightings
 
     def rate(self, fault: str, kind: str, share: float = _TYPICAL) -> float:
-        """The rate of a fault ("omission", "misclassification", "fabrication") for a thing of
-        ``kind`` that takes up ``share`` of the picture (0..1); "fabrication" beside it."""
+        """Return the rate of a fault about an object.
+
+        Args:
+            fault: "omission", "misclassification" or "fabrication" (of an object next to it).
+            kind: Kind of the object.
+            share: Share of the picture's area that it takes up, 0..1.
+        """
         if self.even:
             return self.rates[fault]
         factor = self._factors[fault][kind]
@@ -183,7 +193,10 @@ class TemplateCaptioner(ModelDefaults):
         return bool(score < NormalDist().inv_cdf(rate))
 
     def _lasting(self, fault: str, thing: Sighting) -> float:
-        """A sum of waves of random direction and phase (random Fourier features)."""
+        """Return the lasting part of a score: waves of random direction and phase, added up.
+
+        They are random Fourier features, so the sum is a smooth random function of the colour.
+        """
         key = f"captioner/lasting/{fault}/{thing.kind}"
         if key not in self._waves:
             rng = generator(self.seed, key)
@@ -192,16 +205,16 @@ class TemplateCaptioner(ModelDefaults):
         directions, phases = self._waves[key]
         return float(np.sqrt(2 / _WAVES) * np.cos(directions @ thing.colour + phases).sum())
 
-    def _fabricated(self, seen: Sequence[Sighting], digest: str) -> tuple[str, ...]:
-        """What would go with the most prominent thing, if it errs about that."""
-        if not seen or not self._errs("fabrication", seen[0], digest):
+    def _fabricated(self, sightings: Sequence[Sighting], digest: str) -> tuple[str, ...]:
+        """Return the made-up name, at most one, which goes with the largest object."""
+        if not sightings or not self._errs("fabrication", sightings[0], digest):
             return ()
-        there = {s.kind for s in seen}
-        beside = self.vocabulary.goes_with[seen[0].kind]
-        return tuple(name for name in beside if name not in there)[:1]
+        present = {s.kind for s in sightings}
+        companions = self.vocabulary.goes_with[sightings[0].kind]
+        return tuple(name for name in companions if name not in present)[:1]
 
     def _item(self, name: str, count: int, digest: str) -> Item:
-        """Mostly by the usual one of its words, else by one of the others."""
+        """Return ``count`` objects with one of the words for them, mostly the usual one."""
         others = len(self.vocabulary.words[name].others)
         rng = generator(self.seed, f"captioner/called/{name}/{digest}")
         other = others and rng.random() < self.synonyms
@@ -210,17 +223,17 @@ class TemplateCaptioner(ModelDefaults):
     @cached_property
     def _factors(self) -> dict[str, dict[str, float]]:
         """Fault -> kind -> factor, of mean 1 over the kinds."""
-        found = {}
+        by_fault = {}
         for fault in self.rates:
             rng = generator(self.seed, f"captioner/factors/{fault}")
             factors = np.exp(_SPREAD * rng.standard_normal(len(self.vocabulary.taken_for)))
             for _ in range(100):  # clipping moves the mean a little
                 factors = np.clip(factors / factors.mean(), 0.2, 3.0)
-            found[fault] = dict(zip(self.vocabulary.taken_for, factors.tolist(), strict=True))
-        return found
+            by_fault[fault] = dict(zip(self.vocabulary.taken_for, factors.tolist(), strict=True))
+        return by_fault
 
 
 def digest_of(image: Image) -> str:
-    """A grey picture in three channels is another picture, as its bytes are."""
+    """Return a hash of an image's shape and bytes."""
     shape = "x".join(map(str, image.shape)).encode()
     return hashlib.blake2b(shape + image.tobytes(), digest_size=16).hexdigest()

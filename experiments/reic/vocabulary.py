@@ -1,4 +1,4 @@
-"""What kinds of things are called and taken for, what goes with them, and sentences that say so."""
+"""Names of objects, objects that they are taken for or occur with, and sentences about them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,14 @@ from .scene_plan import KINDS
 
 @dataclass(frozen=True)
 class Words:
-    """A name's singular and plural; ``others``: names that WordNet holds to be the same thing
-    or a kind of it, each with its plural too. ``mass``: it has no number, as blood has none;
-    its plural is its singular."""
+    """The words for one kind of object.
+
+    Attributes:
+        singular: The usual name.
+        plural: Its plural.
+        others: Other names with their plurals: synonyms or hyponyms in WordNet.
+        mass: Whether it is a mass noun such as "blood", whose plural is its singular.
+    """
 
     singular: str
     plural: str
@@ -26,12 +31,16 @@ class Words:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """What a captioner can say.
+    """The words of a captioner.
 
-    ``words``: of each name. ``taken_for``: for each kind of thing that can be seen, the name
-    of what it is mistaken for, which must be another thing. ``goes_with``: for each kind, the
-    names of what one expects beside it, the likeliest first. ``settings``: how each place is
-    told. Raises InputError for a name without words and a kind that nothing goes with.
+    Args:
+        words: Name -> its words.
+        taken_for: Kind that can be recognised -> name of another kind that it is mistaken for.
+        goes_with: Kind -> names of objects that it often occurs with, the likeliest first.
+        settings: Place -> phrases for it.
+
+    Raises:
+        InputError: A name has no words, or a kind is missing in ``goes_with``.
     """
 
     words: Mapping[str, Words]
@@ -43,8 +52,8 @@ class Vocabulary:
         return f"Vocabulary({len(self.taken_for)} kinds)"
 
     def __post_init__(self) -> None:
-        beside = (name for names in self.goes_with.values() for name in names)
-        for name in (*self.taken_for, *self.taken_for.values(), *beside):
+        companions = (name for names in self.goes_with.values() for name in names)
+        for name in (*self.taken_for, *self.taken_for.values(), *companions):
             check_known("name", name, self.words, "vocabulary")
         for kind in self.taken_for:
             check_known("kind", kind, self.goes_with, "vocabulary, goes_with")
@@ -76,19 +85,24 @@ def _names(listed: str) -> tuple[str, ...]:
 def _vocabulary(
     kinds: Sequence[tuple[str, str, str, str]], settings: Mapping[str, tuple[str, ...]]
 ) -> Vocabulary:
-    """``kinds``: each with its other names, what it is taken for (never the same thing or a kind of
-    it in WordNet), and what one expects beside it."""
-    called = {taken: "" for _, _, taken, _ in kinds} | {kind: names for kind, names, _, _ in kinds}
+    """Return a vocabulary.
+
+    Args:
+        kinds: For each kind its name, other names, the kind that it is taken for (no synonym or
+            hyponym in WordNet), and kinds that it often occurs with. Lists are joined by ", ".
+        settings: Place -> phrases for it.
+    """
+    others = {taken: "" for _, _, taken, _ in kinds} | {kind: names for kind, names, _, _ in kinds}
     return Vocabulary(
-        MappingProxyType({name: _words(name, others) for name, others in called.items()}),
+        MappingProxyType({name: _words(name, names) for name, names in others.items()}),
         MappingProxyType({kind: taken for kind, _, taken, _ in kinds}),
-        MappingProxyType({kind: _names(beside) for kind, _, _, beside in kinds}),
+        MappingProxyType({kind: _names(companions) for kind, _, _, companions in kinds}),
         MappingProxyType(settings),
     )
 
 
 EVERYDAY = _vocabulary(
-    [(n, one["others"], one["taken_for"], one["beside"]) for n, one in SCENES.items()],
+    [(n, one["others"], one["taken_for"], one["goes_with"]) for n, one in SCENES.items()],
     {
         "room": ("in a room", "inside a house"),
         "street": ("on a street", "in a city"),
@@ -96,7 +110,7 @@ EVERYDAY = _vocabulary(
         "beach": ("on a beach", "by the sea"),
     },
 )
-"""For drawn scenes (``drawn_scenes``); places are those of ``scene_plan.PLACES``."""
+"""Words for drawn scenes (``drawn_scenes``), with the places of ``scene_plan.PLACES``."""
 
 ENDOSCOPY = _vocabulary(
     (
@@ -108,7 +122,7 @@ ENDOSCOPY = _vocabulary(
     ),
     {"colon": ("in the colon", "inside the bowel")},
 )
-"""For frames of colonoscopies; its kinds are the phantom's concepts that have masks."""
+"""Words for frames of colonoscopies; the kinds are the phantom's concepts that have masks."""
 
 
 _NUMBERS = ("no", "one", "two", "three", "four")
@@ -130,15 +144,21 @@ _FORMS = (
     "{first} and {rest}{where}",
     "{rest} near {first}{where}",
 )
-_PLAIN = 3  # the forms that need no second thing
+_PLAIN = 3  # forms that need no second object
 EMPTY = "It is not clear what to see here."
-"""What is said of a picture without anything to name: it has no noun."""
+"""The caption of a picture without recognised objects: it has no noun."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A name of the vocabulary, how many there are, and which of its words is used: 0 for
-    the usual one, else one of the others."""
+    """Objects with one name.
+
+    Attributes:
+        name: Name in the vocabulary.
+        count: Number of objects.
+        word: Which of its words is used: 0 for the usual one, else one of the others.
+        vocabulary: The vocabulary.
+    """
 
     name: str
     count: int
@@ -147,12 +167,12 @@ class Item:
 
     @property
     def plural(self) -> bool:
-        """Whether there are several, which of blood there cannot be."""
+        """Whether the name is in the plural."""
         return self.count > 1 and not self.vocabulary.words[self.name].mass
 
     @property
-    def worded(self) -> str:
-        """The name as it stands in a caption: in the plural for more than one."""
+    def noun(self) -> str:
+        """The name as it is written in a caption, in the singular or the plural."""
         words = self.vocabulary.words[self.name]
         forms = ((words.singular, words.plural), *words.others)[self.word]
         return forms[self.plural]
@@ -161,28 +181,30 @@ class Item:
     def phrase(self) -> str:
         """The name with its article or number."""
         if self.vocabulary.words[self.name].mass:
-            return f"some {self.worded}"
+            return f"some {self.noun}"
         if self.plural:
             number = _NUMBERS[self.count] if self.count < len(_NUMBERS) else "several"
-            return f"{number} {self.worded}"
-        return f"{'an' if self.worded[0] in 'aeiou' else 'a'} {self.worded}"
+            return f"{number} {self.noun}"
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
 def compose(
     items: Sequence[Item], rng: np.random.Generator, setting: float
 ) -> tuple[str, tuple[str, ...]]:
-    """A sentence that names all ``items``, and the name of each as it stands there.
+    """Return a sentence that names all items, and the noun of each.
 
-    ``setting``: how often (0..1) the place is named, which is guessed from the items. They
-    are all of one vocabulary.
+    Args:
+        items: The objects, of one vocabulary.
+        rng: Source of the choice of words.
+        setting: Share of sentences (0..1) that name the place, which is guessed from the items.
     """
-    form, where, wording = rng.random(3).tolist()
+    form, where, phrase = rng.random(3).tolist()
     if not items:
         return EMPTY, ()
     place = ""
     if where < setting:
         options = items[0].vocabulary.settings[_place(items)]
-        place = " " + options[int(wording * len(options))]
+        place = " " + options[int(phrase * len(options))]
     phrases = [item.phrase for item in items]
     template = _FORMS[int(form * (len(_FORMS) if len(items) > 1 else _PLAIN))]
     between = _ACTIONS.get((items[0].name, items[1].name)) if len(items) > 1 else None
@@ -195,7 +217,7 @@ def compose(
         where=place,
         is_="are" if items[0].plural else "is",
     )
-    return sentence[0].upper() + sentence[1:] + ".", tuple(item.worded for item in items)
+    return sentence[0].upper() + sentence[1:] + ".", tuple(item.noun for item in items)
 
 
 def _listed(phrases: Sequence[str]) -> str:
@@ -205,7 +227,7 @@ def _listed(phrases: Sequence[str]) -> str:
 
 
 def _place(items: Sequence[Item]) -> str:
-    """Where most of the things go; the first of several such places."""
+    """Return the first of the places where the most kinds of the items occur."""
     kinds = [KINDS[item.name] for item in items if item.name in KINDS]
     places = items[0].vocabulary.settings
     return max(places, key=lambda place: sum(place in kind.grounds for kind in kinds))

@@ -1,10 +1,10 @@
-"""The same object by WordNet: synonyms, or one a kind of the other.
+"""Compare words by WordNet: two phrases are the same if they are synonyms or hyponyms.
 
-WordNet (Miller, Communications of the ACM, 1995), read from its own database files as they
-come with Princeton's releases 3.0 and 3.1 (formats: wndb(5WN)) and with Debian's package
-``wordnet-base``. Only nouns are read; NLTK's reader wants a dozen further files, not all of
-which distributions carry. `EveryWay` is what our measurements compare names by; in a SPEC.toml,
-`words = "adaptive_vtt.experiments.reic.wordnet:EveryWay"` in [oracle] takes it.
+The nouns of WordNet (Miller, Communications of the ACM, 1995) are read from its own database files
+(formats: wndb(5WN)), of Princeton's releases 3.0 and 3.1 or Debian's package ``wordnet-base``.
+NLTK's reader needs a dozen further files, which some distributions lack. Our measurements compare
+names by `EveryWay`. In a SPEC.toml, write
+`words = "adaptive_vtt.experiments.reic.wordnet:EveryWay"` under [oracle].
 """
 
 import os
@@ -18,12 +18,12 @@ from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Matcher, Thes
 from .embeddings import THRESHOLD, EmbeddingSame, MiniLM
 
 FOLDER_VARIABLE = "WNSEARCHDIR"
-"""The environment variable by which WordNet's own programs find their database."""
+"""Environment variable with the folder of the database, as for WordNet's own programs."""
 FILES = ("index.noun", "data.noun", "noun.exc")
 PEOPLE = "18"
 """The number of the lexicographers' file noun.person (lexnames(5WN))."""
 SENSES, MIN_DEPTH = 3, 4
-"""Chosen on the calibrating half of pairs.tsv; see `experiments/reic/calibration.py`."""
+"""Defaults of ``WordNetSame``, chosen on one half of pairs.tsv; see ``calibration``."""
 INSTALL = (
     "Debian: apt install wordnet-base puts it into /usr/share/wordnet; elsewhere unpack "
     "WNdb-3.0 from wordnet.princeton.edu"
@@ -37,15 +37,20 @@ def wordnet_folder() -> Path | None:
 
 
 class WordNetSame(Matcher):
-    """One phrase is the other's synonym, or a hyponym of it, however far, either way.
+    """Matcher of phrases of which one is the other's synonym or hyponym, direct or indirect.
 
-    ``folder``: where the database files are; by default $WNSEARCHDIR. A phrase that WordNet
-    does not have is looked up by its end: "kitchen table" as a table, "hot dog" as itself.
-    ``senses``: how many senses of a word count, the most frequent first. Senses by which a
-    word for something else is said of people (cat, dog, cow, bird, sheep) never count.
-    ``least_depth``: how many steps from the root "entity", on the longest way, a word must
-    lie to be a kind that others can be of; with 0, REIC's plain rule, everything is a kind
-    of "object", with 4 pizza is still food. Raises InputError for a folder without the files.
+    A phrase that WordNet lacks is looked up by its last words: "kitchen table" as "table". Senses
+    that call people by the name of something else (cat, dog, cow, bird, sheep) never count.
+
+    Args:
+        folder: Folder of the database files; by default $WNSEARCHDIR.
+        senses: Number of senses of a word that count, the most frequent first.
+        least_depth: Least number of steps on the longest path from the root "entity" to a word that
+            may have hyponyms. With 0, REIC's plain rule, everything is an "object"; with 4, pizza
+            is still food.
+
+    Raises:
+        InputError: The folder lacks the files, or a number is out of range.
     """
 
     def __init__(
@@ -102,9 +107,7 @@ class Nouns:
         self._depth: dict[int, int] = {}
 
     def senses(self, phrase: str) -> list[int]:
-        """Return the synsets of a lower-case phrase or, failing that, of its end; most frequent
-        first.
-        """
+        """Return the synsets of a lower-case phrase, or of its last words; most frequent first."""
         words = phrase.split()
         for start in range(len(words)):
             for name in self._forms(words[start:]):
@@ -113,7 +116,7 @@ class Nouns:
         return []
 
     def _offsets(self, name: str) -> list[int]:
-        fields = self._index[name].split()  # n, how many senses, ..., their offsets
+        fields = self._index[name].split()  # "n", the number of senses, ..., their offsets
         try:
             return [int(offset) for offset in fields[-int(fields[1]) :]]
         except (ValueError, IndexError):
@@ -123,25 +126,25 @@ class Nouns:
             ) from None
 
     def is_person(self, synset: int) -> bool:
-        """Return whether WordNet's lexicographers filed it under people."""
+        """Return whether the synset is in the lexicographers' file of people."""
         return self._fields(synset)[1] == PEOPLE
 
     def above(self, synset: int) -> frozenset[int]:
-        """Return all that it is a kind or an instance of."""
+        """Return all hypernyms of a synset, direct or indirect."""
         if synset not in self._above:
             nearest = self._hypernyms(synset)
             self._above[synset] = frozenset(nearest).union(*map(self.above, nearest))
         return self._above[synset]
 
     def depth(self, synset: int) -> int:
-        """Return the steps to the root on the longest way; 0 for "entity"."""
+        """Return the number of steps on the longest path to the root "entity"."""
         if synset not in self._depth:
-            ways = [self.depth(near) for near in self._hypernyms(synset)]
-            self._depth[synset] = 1 + max(ways, default=-1)
+            depths = [self.depth(near) for near in self._hypernyms(synset)]
+            self._depth[synset] = 1 + max(depths, default=-1)
         return self._depth[synset]
 
     def _forms(self, words: list[str]) -> Iterator[str]:
-        """Return how a phrase may be written in the index, the plainest first."""
+        """Return spellings of a phrase in the index, the plainest first."""
         *front, last = words
         for end in dict.fromkeys((last, self._exceptions.get(last, last), singular(last))):
             for joint in ("_", "-", "") if front else ("",):
@@ -149,7 +152,7 @@ class Nouns:
 
     def _hypernyms(self, synset: int) -> list[int]:
         fields = self._fields(synset)
-        at = 4 + 2 * int(fields[3], 16)  # past the synonyms: how many pointers, then those
+        at = 4 + 2 * int(fields[3], 16)  # after the synonyms: the number of pointers, then these
         pointers = fields[at + 1 : at + 1 + 4 * int(fields[at])]
         return [
             int(to)
@@ -163,8 +166,8 @@ class Nouns:
         fields = line.partition(" | ")[0].split()
         if not fields or fields[0] != f"{synset:08d}":
             raise InputError(
-                f"WordNet: {self.folder / 'data.noun'} has no synset at byte {synset}, where "
-                "index.noun says that one is; expected files of one release"
+                f"WordNet: expected a synset at byte {synset} of {self.folder / 'data.noun'}, as "
+                "index.noun names it, found none; use files of one release"
             )
         return fields
 
@@ -186,14 +189,15 @@ class Nouns:
 
 
 class EveryWay(AnyOf):
-    """Compare by number and last words, the list of everyday things, WordNet if its folder is known
-    (default: $WNSEARCHDIR), and MiniLM if it is installed.
+    """Matcher by number and last words, a list of everyday objects, WordNet and MiniLM.
+
+    WordNet is used if its folder is known (default: $WNSEARCHDIR), and MiniLM if it is installed.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        ways: list[Matcher] = [Folding(), Thesaurus()]
+        matchers: list[Matcher] = [Folding(), Thesaurus()]
         if folder or wordnet_folder():
-            ways.append(WordNetSame(folder))
+            matchers.append(WordNetSame(folder))
         if MiniLM.installed():
-            ways.append(EmbeddingSame(MiniLM(), THRESHOLD))
-        super().__init__(ways)
+            matchers.append(EmbeddingSame(MiniLM(), THRESHOLD))
+        super().__init__(matchers)

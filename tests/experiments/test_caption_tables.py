@@ -83,7 +83,7 @@ def test_follow_ups_below_one_and_samples_without_an_image_are_refused() -> None
     with pytest.raises(InputError, match="expected follow_ups of at least 1, got 0"):
         next(scheme(scenes(1, size=SIZE), Counting(), ReducedCaptions(), follow_ups=0))
     table = TableDataset(None, np.ones((1, 1), np.int8), ["a"], ("dog",))
-    with pytest.raises(InputError, match="expected an image of sample 'a', has none"):
+    with pytest.raises(InputError, match="expected an image of sample 'a', got none"):
         next(scheme(table, Counting(), ReducedCaptions()))
 
 
