@@ -177,21 +177,18 @@ class MaxCost(Combinable):
     def reached(self, state: State) -> str | None:
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
-        amounts = (state.cost, self.limit, state.reserved, state.lost)
-        spent, limit, reserved, lost = (money(amount, self.currency) for amount in amounts)
-        kinds = {"lost": state.lost, "on their way": state.waiting}
-        if earlier := [kind for kind, amount in kinds.items() if amount]:
-            why = f"{reserved} may be charged for calls {', '.join(earlier)} and the next"
-        else:
-            attempts = f" in up to {state.attempts} attempts" if state.attempts > 1 else ""
-            unit = "call" if state.next_calls == 1 else "question"
-            why = f"the next {unit} may cost {reserved}{attempts}"
-        reason = f"{spent} of {limit} was spent, and {why}"
+        following = state.reserved - state.lost - state.waiting
+        amounts = (state.cost, self.limit, state.lost, state.waiting, following)
+        spent, limit, lost, waiting, cost = (money(x, self.currency) for x in amounts)
+        kinds = {f"{lost} for lost calls": state.lost, f"{waiting} for open calls": state.waiting}
+        held = " and ".join(text for text, amount in kinds.items() if amount)
+        unit = "call" if state.next_calls == 1 else "question"
+        reason = f"{spent} of {limit} was spent, {f'{held} is held back, ' if held else ''}"
+        reason += f"and the next {unit} may cost {cost}"
+        if state.attempts > 1:
+            reason += f" in up to {state.attempts} attempts"
         if state.lost and state.attempts >= MANY_ATTEMPTS:
-            reason += (
-                f": {lost} for those lost, as each may have been sent {state.attempts} times; "
-                "a new audit with --set model.retries=1 holds less back"
-            )
+            reason += " (fewer retries hold less back: --set model.retries=1 in a new audit)"
         return reason
 
     def __str__(self) -> str:

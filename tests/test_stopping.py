@@ -164,22 +164,23 @@ def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> N
 
 
 @pytest.mark.parametrize(
-    ("beside", "told"),
+    ("beside", "reason"),
     [
-        ({}, "the next call may cost $3.00"),
-        ({"next_calls": 2}, "the next question may cost $3.00"),
-        ({"attempts": 4}, "the next call may cost $3.00 in up to 4 attempts"),
-        ({"lost": 1.0}, "$3.00 may be charged for calls lost and the next"),
-        ({"waiting": 1.0}, "$3.00 may be charged for calls on their way and the next"),
+        ({}, "and the next call may cost $3.00"),
+        ({"next_calls": 2}, "and the next question may cost $3.00"),
+        ({"attempts": 4}, "and the next call may cost $3.00 in up to 4 attempts"),
+        ({"lost": 1.0}, "$1.00 for lost calls is held back, and the next call may cost $2.00"),
+        ({"waiting": 1.0}, "$1.00 for open calls is held back, and the next call may cost $2.00"),
         (
-            {"lost": 1.0, "waiting": 1.0},
-            "$3.00 may be charged for calls lost, on their way and the next",
+            {"lost": 1.0, "waiting": 1.5},
+            "$1.00 for lost calls and $1.50 for open calls is held back, and the next call may "
+            "cost $0.50",
         ),
     ],
 )
-def test_a_cap_names_what_money_is_held_back_for(beside: dict[str, Any], told: str) -> None:
+def test_a_cap_names_what_money_is_held_back_for(beside: dict[str, Any], reason: str) -> None:
     now = replace(state(), cost=8.0, reserved=3.0, **beside)
-    assert MaxCost(10.0).reached(now) == f"$8.00 of $10.00 was spent, and {told}"
+    assert MaxCost(10.0).reached(now) == f"$8.00 of $10.00 was spent, {reason}"
 
 
 def test_an_abandoned_target_does_not_keep_a_comparison_going():

@@ -335,14 +335,15 @@ def run_concurrently(
 ) -> None:
     """Keep ``model.in_flight`` calls on their way, and learn from answers as they come.
 
-    Some calls are drawn ahead, so that one can be sent the moment another returns (``Flight``).
-    After an error the answers on their way are awaited and kept, as they are paid for. Calls
-    without an answer are asked again in the next run.
+    The first call is made alone, so a process that is killed early loses one call, not all in
+    flight. Then some calls are drawn ahead, so that one can be sent the moment another returns
+    (``Flight``). After an error the answers on their way are awaited and kept, as they are paid
+    for. Calls without an answer are asked again in the next run.
     """
+    most = 1
     with Flight(model, loop.budget.affordable) as flight:
         try:
             while True:
-                most = model.in_flight + max(1, model.in_flight // 2)
                 lacking = most - len(flight)
                 drawn = loop.ask(min(lacking, CHUNK)) if lacking > 0 else []
                 flight.add(drawn)
@@ -352,6 +353,7 @@ def run_concurrently(
                 if returned := flight.returned(wait=len(drawn) < CHUNK):
                     _take(loop, name, flight, returned)
                     step()
+                    most = model.in_flight + max(1, model.in_flight // 2)
         except BaseException:
             with suppress(Exception):  # the first error is the one to report
                 _take(loop, name, flight, flight.end())

@@ -532,7 +532,7 @@ class Limits:
       ``UncertaintyBelow(0.5)``. Default None: no further goal.
     """
 
-    budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None
+    budget: Annotated[int | None, Option("a limit: calls of the model, not retries", ge=1)] = None
     max_cost: Annotated[
         float | None, Option("a limit: money, at most, in the unit of the model's prices", gt=0)
     ] = None

@@ -159,7 +159,7 @@ def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_ot
     write_report(audit.journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count('verdict wrong">invalidated</small>') == 1
-    assert "Invalidated: g a: error." in page
+    assert "Invalidated: g a: label error." in page
     assert "Still open" not in page
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
 

@@ -63,6 +63,17 @@ def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight):
     assert result.waiting == 0
 
 
+def test_until_the_first_answer_one_call_is_drawn(tmp_path):
+    """So a process that is killed early may have lost one call, and keeps money for no more."""
+    model = Busy(16, fails_at=0)
+    with Audit(space(), model, journal=tmp_path / "journal.db", **PLAIN) as audit:
+        with pytest.raises(ModelError):
+            audit.run()
+        assert (model.most, len(audit.journal.draws())) == (1, 1)
+    with Audit(space(), Busy(16), journal=tmp_path / "journal.db", budget=30, **PLAIN) as again:
+        assert again.run().calls == 30
+
+
 def test_sources_come_first_with_many_in_flight_too():
     model = Busy(6)
     result = Audit(space(oracle=Consistency()), model, budget=30, **PLAIN).run()

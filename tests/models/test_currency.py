@@ -46,7 +46,6 @@ def test_sums_have_the_sign_or_the_name_of_their_currency(currency, text):
 @pytest.mark.slow
 def test_terminal_report_runs_and_json_show_a_runs_own_currency(francs, capsys):
     result = avtt.read_result(francs)
-    assert str(result.reason).startswith("29.")
     assert " of 30.00 CHF was spent" in str(result.reason)
     assert f"cost {money(result.cost, 'CHF')}" in repr(result)
     assert result.to_dict()["currency"] == read_run(francs).currency == "CHF"
@@ -104,9 +103,6 @@ def test_a_cap_that_lost_calls_hold_back_names_the_retries(attempts, advised):
     with audit(None, model, max_cost=4.0) as begun:
         begun.take_back(begun.ask(3), sent=True)  # as after a kill
         reason = str(begun.run().reason)
-    assert reason.startswith("$1.00 of $4.00 was spent, and $6.00 may be charged for calls lost")
-    advice = (
-        f": $3.00 for those lost, as each may have been sent {attempts} times; a new "
-        "audit with --set model.retries=1 holds less back"
-    )
+    assert reason.startswith("$1.00 of $4.00 was spent, $3.00 for lost calls ")
+    advice = " (fewer retries hold less back: --set model.retries=1 in a new audit)"
     assert reason.endswith(advice) == advised
