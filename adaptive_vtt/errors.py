@@ -17,7 +17,13 @@ class AvttError(Exception):
 
 
 class InputError(AvttError, ValueError):
-    """Raised for unusable input of the user: a file, a label, an option."""
+    """Raised for unusable input of the user: a file, a label, an option.
+
+    Attributes:
+        part: What kind of part failed, such as "oracle"; "" if none did.
+    """
+
+    part = ""
 
 
 class ModelError(AvttError):

@@ -21,14 +21,17 @@ from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
 from .errors import InputError, check_known, listed, unexpected
 from .families import ASKED, DROPS
+from .oracles import REGISTRY as ORACLES
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .oracles.captioned import Captioned
 from .oracles.drops import Drops
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
+from .relations.base import follow_up_of
 from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.options import Option
+from .utils.other_code import name_of, users
 from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
@@ -84,15 +87,17 @@ class QuestionSpace:
         ] = "refuse",
     ) -> None:
         self.seed = seed
-        self.oracle = adapted(oracle if oracle is not None else Correctness())
+        judges = Correctness() if oracle is None else oracle
+        self.oracle = adapted(ORACLES.checked(judges, name_of(judges)))
         chosen = resolve(relations)
         if not isinstance(dataset, Dataset):  # reading it takes a format's module, and pandas
             dataset = datasets.as_dataset(dataset)
         samples = adapted_dataset(dataset)
         self._dataset = _with_regions(samples, chosen, without_region)  # before the oracle's view
         self.left_out = len(samples) - len(self._dataset)
-        self.dataset = adapted_dataset(self.oracle.view(self._dataset))
-        self.concepts = self.dataset.concepts
+        with users("oracle", self.oracle.original, "view"):
+            self.dataset = adapted_dataset(self.oracle.view(self._dataset))
+            self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
         for relation in chosen:
             if relation.masks_lost and self.oracle.judges_masks:
@@ -321,7 +326,7 @@ class QuestionSpace:
         """Return the follow-up of this number, made from its ``source`` sample."""
         chosen = self.variants[self.numbering.image_parts(image)[1]]
         rng = generator(self.seed, "follow-up", image)
-        return chosen.relation.apply(source, chosen.severity, rng)
+        return follow_up_of(chosen.relation, source, chosen.severity, rng)
 
     @cached_property
     def shared(self) -> dict[str, Any]:

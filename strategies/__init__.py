@@ -64,7 +64,7 @@ EVERYTHING = "everything"
 REGISTRY = Registry(
     "strategy",
     "strategies",
-    ("weights(candidates, belief)",),
+    ("weights(candidates, belief)", "reasons(candidates, belief, place)?"),
     {
         "random": f"{__name__}.sampling:Random",
         CERTIFY: ByNeed,

@@ -13,6 +13,7 @@ from ..config.building import build_relations
 from ..datasets.table import same_size
 from ..errors import InputError
 from ..relations import Identity, RelationDefaults
+from ..relations.base import follow_up_of
 from ..relations.graded import GRADED
 from ..relations.visual_prompts import draw_contour
 from ..results.report.frame import framed
@@ -129,7 +130,7 @@ class Row(NamedTuple):
 def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) -> Cell:
     rng = generator(seed, f"preview/{relation.name}", severity)
     try:
-        follow_up = relation.apply(source, severity, rng)
+        follow_up = follow_up_of(relation, source, severity, rng)
     except InputError as error:
         return Cell(severity, None, str(error))
     before, image, details = source.image, follow_up.image, follow_up.details

@@ -230,6 +230,9 @@ def advising_to_resume(journal: Journal, out: Path) -> Iterator[None]:
         advice = f"once that is mended, 'avtt resume {shlex.quote(str(out))}' continues"
         if not answered(journal):
             advice = "nothing came back yet: mend that, and the same command begins again"
+        elif part := getattr(error, "part", ""):  # its code may change, as a model's may
+            failed = {*journal.facts().get("parts_failed", ()), part}
+            journal.set_facts(parts_failed=sorted(failed))
         error.args = (f"{error}; {advice}",)
         raise
 

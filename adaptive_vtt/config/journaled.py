@@ -195,8 +195,10 @@ def spec_of(
     return parse_spec(facts.spec, where), Path(facts.base)
 
 
-def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
-    """Raise JournalError if the journal's spec, or code of its space, has changed.
+def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> list[str]:
+    """Return the fields whose code was mended after it raised an error.
+
+    Raise JournalError if the journal's spec, or other code of its space, has changed.
 
     Args:
         facts: The journal's facts.
@@ -211,13 +213,19 @@ def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -
             "restore the journal, or begin a new audit with another --out"
         )
     apart, begun = () if judge else ("oracle.", "audit.", "certify."), facts.parts
+    parts = code_parts(spec).items()
+    failed = [begun.get(field) for field, (each, _) in parts if each.kind in facts.parts_failed]
+    mended = []
     for field, content in contents(spec, Path(facts.base)).items():
-        if not field.startswith(apart) and begun.get(field) != content:
+        if begun.get(field) != content and begun.get(field) in failed:
+            mended.append(field)
+        elif not field.startswith(apart) and begun.get(field) != content:
             raise JournalError(
                 f"{where}: {field} was changed after the audit began, and was not run: expected "
                 f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "
                 "begin a new audit with another --out"
             )
+    return mended
 
 
 def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:

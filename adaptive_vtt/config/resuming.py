@@ -147,7 +147,8 @@ def resume(
 
 def _of_spec(facts: Facts, spec: Spec, base: Path, changes: Table, journal: Journal) -> Audit:
     """Return the audit of a journal's spec, with ``changes`` of its limits."""
-    notes = {}
+    mended = check_program(facts, spec, "resume")
+    notes: dict[str, Any] = {"parts_changed": mended} if mended else {}
     if changes:
         table = spec.model_dump()
         for name, value in changes.items():

@@ -13,10 +13,11 @@ from ..oracles.labels import margin
 from ..space import QuestionSpace
 from ..surrogates import BINS, Form, History, Posterior
 from ..types import Bools, Candidates, Floats, Indices, PairedLoss
+from ..utils.other_code import users, wrong_result
 from ..utils.random_streams import generator
 from .candidates import columns
 from .prices import Prices
-from .tensors import array, candidates_of, joined, tensor
+from .tensors import array, candidates_of, joined, per_candidate, tensor
 
 if TYPE_CHECKING:
     from ..surrogates import AnswerGP, Losses, LossSurrogate, QuestionModel
@@ -167,8 +168,8 @@ class Belief:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
             if self._ahead is None:
-                posterior = self.losses.posterior(candidates)
-                mean, variance = _in_range(self.losses, posterior.mean), posterior.variance
+                posterior = posterior_of(self.losses, candidates)
+                mean, variance = posterior.mean, posterior.variance
             else:
                 questions, ahead = self._ahead
                 places = tensor(np.searchsorted(questions, array(candidates.question)))
@@ -179,14 +180,11 @@ class Belief:
         """Predict these questions, in ascending order, once for all draws until more is learnt."""
         if self._ahead is not None or self.losses is None:
             return
-        parts = [(s.question, self.losses.posterior(s)) for s in slices]
+        parts = [(s.question, posterior_of(self.losses, s)) for s in slices]
         questions = joined([question for question, _ in parts])
         means = joined([posterior.mean for _, posterior in parts])
         variances = joined([posterior.variance for _, posterior in parts])
-        self._ahead = (
-            array(questions),
-            Posterior(_in_range(self.losses, means), variances),
-        )
+        self._ahead = array(questions), Posterior(means, variances)
 
     def predict(self, candidates: "Questions") -> Floats:
         """Return the losses (n,) that are predicted now for these questions.
@@ -196,7 +194,7 @@ class Belief:
         """
         if self.losses is None:
             raise InputError("belief: expected a surrogate that predicts losses, got none")
-        return array(_in_range(self.losses, self.losses.posterior(candidates).mean))
+        return array(posterior_of(self.losses, candidates).mean)
 
     def model(self) -> "QuestionModel":
         """Return the question GP as a BoTorch model; its points are numbers of questions.
@@ -303,7 +301,8 @@ class Belief:
         self._ahead = None
         counting = [o for o in outcomes if not o.excluded]
         if self.losses is not None and counting:
-            self.losses.observe(self._losses(counting))
+            with users("surrogate", self.losses, "observe"):
+                self.losses.observe(self._losses(counting))
         numbering, half = self.space.numbering, self._bins // 2
         concepts, coordinates = [], []
         for outcome in outcomes:
@@ -379,12 +378,21 @@ class Belief:
         return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
 
 
-def _in_range(surrogate: "LossSurrogate", means: "Tensor") -> "Tensor":
-    """Return ``means``; raise InputError if any is outside [0, 1], the range of bets."""
-    values = array(means)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError(
-            f"surrogate {type(surrogate).__name__!r}: expected means in [0, 1], got "
-            f"{values.min()} to {values.max()}"
-        )
-    return means
+def posterior_of(surrogate: "LossSurrogate", candidates: "Questions") -> Posterior:
+    """Return the mean and the variance of each candidate's loss by a surrogate.
+
+    Raises:
+        InputError: The surrogate raises an error, or returns something else.
+    """
+    made_by = "surrogate", surrogate, "posterior"
+    with users(*made_by):
+        posterior = surrogate.posterior(candidates)
+    if not (hasattr(posterior, "mean") and hasattr(posterior, "variance")):
+        remedy = "return surrogates.Posterior(mean, variance)"
+        raise wrong_result(*made_by, "a Posterior", posterior, remedy)
+    count, mean, variance = len(candidates.sample), posterior.mean, posterior.variance
+    means = per_candidate(mean, count, "means", made_by, 1.0)  # the range of bets
+    variances = per_candidate(variance, count, "variances", made_by)
+    if hasattr(mean, "detach") and hasattr(variance, "detach"):
+        return Posterior(mean, variance)
+    return Posterior(tensor(means), tensor(variances))

@@ -36,7 +36,7 @@ from ..types import Bools, Floats
 from ..utils.random_streams import generator
 from .candidates import columns
 from .selector import Selector
-from .tensors import array, candidates_of
+from .tensors import candidates_of
 
 APART = 2.0
 """Squared difference of P and G, in variances of P, that is not counted as G's bias. At 1, good
@@ -109,7 +109,7 @@ def guesses(selector: Selector, certifier: Certifier) -> Guesses:
         predicted = _mean_of_smallest(certifier, inside)
     elif len(unseen):
         candidates = candidates_of((*columns(space, unseen), np.arange(len(unseen)), unseen))
-        predicted = array(surrogate.posterior(candidates).mean)
+        predicted = selector.belief.predict(candidates)
     else:
         predicted = np.zeros(0)
     mean, error = _by_predictions(certifier, inside, predicted)

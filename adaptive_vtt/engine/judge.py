@@ -1,5 +1,6 @@
 """Turn a call's number into its prompt, and its answer into judged rows for the journal."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,9 @@ from ..types import (
     Value,
 )
 from ..utils.image_codec import png
+from ..utils.other_code import users, wrong_result
 from .source_calls import SourceCalls, asks_of
+from .tensors import MAX
 
 MASK = "mask"
 """Key of a mask among an answer's details: packed bits, encoded as those of source images."""
@@ -44,6 +47,8 @@ PICTURE_SIDE = 160
 """Longer side of a picture, in pixels."""
 VERDICT_LENGTH = 80
 """Characters of a judge's reply that are kept with the answer; "judging" has all of it."""
+HIGHEST = {"loss": 1.0, "coordinate": 1.0, "score": MAX, "margin": MAX}
+"""Highest value of each number of an outcome."""
 NO_VERDICTS: Mapping[int, Value] = MappingProxyType({})
 
 Answers = Mapping[int, Answer | Unanswered]
@@ -127,8 +132,10 @@ class Judge:
         """
         values = self._values(answer)
         cases = self._cases(call, values)
-        by_rule = self.space.oracle.judge_call([*cases.values()], values)
-        outcomes = dict(zip(cases, by_rule, strict=True))
+        oracle = self.space.oracle
+        with users("oracle", oracle.original, "judge", f" (call {call})"):
+            by_rule = oracle.judge_call([*cases.values()], values)
+            outcomes = dict(zip(cases, by_rule, strict=True))
         rows = []
         for question, value in zip(self.all_questions_of(call).tolist(), values, strict=True):
             if question not in cases:
@@ -237,28 +244,25 @@ class Judge:
         return case.expected
 
     def _checked(self, outcome: Outcome, question: int) -> Outcome:
-        """Return the outcome with plain floats; raise InputError for one out of range."""
-        oracle = type(self.space.oracle).__name__
-        if not 0 <= outcome.loss <= 1:  # also if it is NaN
-            raise InputError(
-                f"oracle {oracle}: expected a loss between 0 and 1, got {outcome.loss} for "
-                f"{self.space.question(question)}"
-            )
+        """Return the outcome with plain floats; raise InputError for one that is none."""
+        made_by = "oracle", self.space.oracle.original, "judge"
+        if not isinstance(outcome, Outcome):
+            raise wrong_result(*made_by, "an Outcome", f"{outcome!r:.40}", "return Outcome(loss)")
+        numbers: dict[str, Any] = {}
         details = outcome.details
-        if outcome.margin is not None:
-            if not np.isfinite(outcome.margin):
-                raise InputError(
-                    f"oracle {oracle}: expected a finite margin, got {outcome.margin} for "
-                    f"{self.space.question(question)}"
-                )
-            details = {**(details or {}), MARGIN: float(outcome.margin)}
-        return replace(
-            outcome,
-            loss=float(outcome.loss),
-            coordinate=None if outcome.coordinate is None else float(outcome.coordinate),
-            score=None if outcome.score is None else float(outcome.score),
-            details=details,
-        )
+        with users(*made_by):
+            for name, highest in HIGHEST.items():
+                if (value := getattr(outcome, name)) is not None or name == "loss":
+                    numbers[name] = float(value)
+                    if not (0 if highest == 1 else -MAX) <= numbers[name] <= highest:  # or NaN
+                        about = self.space.question(question)
+                        got = f"{value} for sample {about.sample_id!r}, concept {about.concept!r}"
+                        number = f"{name} between 0 and 1" if highest == 1 else f"finite {name}"
+                        raise wrong_result(*made_by, f"an Outcome with a {number}", got)
+            if "margin" in numbers:
+                details = {**(details or {}), MARGIN: numbers.pop("margin")}
+            json.dumps({**({} if details is None else details)})  # as the journal will
+        return replace(outcome, **numbers, details=details)
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         """Return the question of this number, the ``value`` answered, and what was expected."""
@@ -268,7 +272,9 @@ class Judge:
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
         premise = Premise(relation, follow_up, sample, question, received)
-        return Case(question, place, value, self.space.oracle.expect(premise), received)
+        with users("oracle", self.space.oracle.original, "expect"):
+            expected = self.space.oracle.expect(premise)
+        return Case(question, place, value, expected, received)
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
         """Return a call's sample and follow-up, which are made once until ``forget``."""

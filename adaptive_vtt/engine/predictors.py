@@ -1,6 +1,7 @@
 """Predictors of an audit's losses: its surrogate, nets taught with its images, earlier audits."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..space import QuestionSpace
 from ..surrogates import QUESTION_GP, REGISTRY, Named, named
 from ..types import CallMode, Indices, JsonObject
 from ..utils.random_streams import generator
-from .belief import Belief
+from .belief import Belief, posterior_of
 from .candidates import columns
 from .options import Certify
 from .proxies import Proxies, Renderings
@@ -79,7 +80,7 @@ def fresh_belief(
                 predicted = proxies.predicted(questions, table[-1])
             else:
                 known = candidates_of((*table, np.arange(len(questions)), questions))
-                predicted = array(losses.posterior(known).mean)
+                predicted = array(posterior_of(losses, known).mean)
             if predicted is not None:
                 certifier.set_theta(questions, predicted)
     return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
@@ -230,6 +231,9 @@ def _surrogate(
             f"surrogate {chosen.name!r}: expected options other than those of the audit itself, "
             f"got {name!r}; leave it out"
         )
+    takes = signature(chosen.make).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
+        arguments = {name: value for name, value in arguments.items() if name in takes}
     made = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
     surrogate: LossSurrogate = REGISTRY.checked(made, chosen.name)
     return surrogate

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..certify.strata import by_variant
 from ..certify.targets import unpack
-from ..errors import AvttError, InputError, JournalError
+from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
 from ..journal.rows import DrawRow, pack_proposal, unpack_proposal
@@ -51,22 +51,9 @@ def mix(
         weights: (m,) weights w, at least 0, not all 0.
         exploration: From 0 to 1.
         even: (m,) probabilities of the exploration. Default None: uniform, 1 / m.
-
-    Raises:
-        AvttError: For weights of another shape, negative or infinite ones, or zeros alone.
     """
-    if weights.shape != calls.shape:
-        raise AvttError(f"strategy: expected {calls.shape} weights, got {weights.shape}")
-    total = weights.sum()
-    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):  # NaN makes the total NaN
-        raise AvttError("strategy: expected finite weights of at least 0, got others")
-    if total <= 0:
-        raise AvttError(
-            f"strategy: expected a weight above 0 for some of {len(weights)} candidates, got none; "
-            "return ones where all are alike"
-        )
     spread = 1 / len(weights) if even is None else even
-    return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
+    return Proposal(calls, (1 - exploration) * weights / weights.sum() + exploration * spread)
 
 
 def parts_of(

@@ -1,5 +1,6 @@
 """From candidates to weights to a proposal to a draw, without any input or output."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -10,19 +11,18 @@ from ..certify import Bet, Certifier
 from ..certify.status import TargetStatus
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import Target, fingerprint
-from ..errors import AvttError
 from ..journal.rows import DrawRow, MoveRow, Reasons
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
 from ..types import CallMode, Candidates, Floats, Indices, JsonObject
-from ..utils.other_code import defined_at
+from ..utils.other_code import users, wrong_result
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
 from .candidates import CandidatePool
 from .options import Certify
 from .proposals import Proposal, Replay, mix, parts_of
-from .tensors import array
+from .tensors import array, per_candidate
 
 LEAST = 1e-3
 """Exploration below this value is never raised: baselines have next to none, and are to draw as
@@ -173,6 +173,9 @@ class Selector:
         self.belief.look_at(candidates)
         mixture = self._mixture(candidates)
         weights = np.sum([*mixture.values()], axis=0)
+        if not weights.any():
+            remedy, expected = "return ones where all are alike", "a weight above 0"
+            raise wrong_result("strategy", self.strategy, "weights", expected, "none", remedy)
         calls, unit = array(candidates.call), array(candidates.unit)
         by_call = weights  # a call's weight is the sum of those of its questions
         if len(calls) < len(weights):
@@ -185,7 +188,10 @@ class Selector:
         probability = float(proposal.probabilities[place])
         why = self._why(proposal, place, question, stratum)
         if isinstance(self.strategy, Reasoned):
-            why = replace(why, reasons=self.strategy.reasons(candidates, self.belief, chosen))
+            with users("strategy", self.strategy, "reasons"):
+                reasons = {**self.strategy.reasons(candidates, self.belief, chosen)}
+                json.dumps(reasons)  # as the journal will
+            why = replace(why, reasons=reasons)
         if isinstance(self.strategy, Mixed):
             parts = parts_of(mixture, unit == place, exploration, probability)
             why = replace(why, parts=parts)
@@ -194,29 +200,14 @@ class Selector:
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """Return the parts that the strategy's weights are the sum of, by reason."""
-        if isinstance(self.strategy, Mixed):
-            parts: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
-        else:
-            parts = {"chosen": self.strategy.weights(candidates, self.belief)}
-        return {reason: self._weights(part, len(candidates)) for reason, part in parts.items()}
-
-    def _weights(self, returned: Any, count: int) -> Floats:
-        """Return a strategy's weights (count,) as an array; raise AvttError for anything else."""
-        weights = array(returned)
-        if weights.shape == (count,) and weights.dtype.kind in "biuf":
-            bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-            if not len(bad):
-                return weights.astype(np.float64, copy=False)
-            got = f"{weights[bad[0]]} for candidate {bad[0]}"
-            remedy = "give 0 to a candidate that is not to be drawn"
-        else:
-            remedy = "return a vector as long as candidates, such as np.ones(len(candidates))"
-            got = type(returned).__name__
-            got += f" of shape {weights.shape} and type {weights.dtype}" if weights.ndim else ""
-        raise AvttError(
-            f"strategy {type(self.strategy).__name__}: expected {count} finite weights of at least "
-            f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}; {remedy}"
-        )
+        mixed, count = isinstance(self.strategy, Mixed), len(candidates)
+        made_by = "strategy", self.strategy, "mixture" if mixed else "weights"
+        with users(*made_by):
+            weights = getattr(*made_by[1:])(candidates, self.belief)
+            parts = {**weights} if mixed else {"chosen": weights}
+        return {
+            name: per_candidate(part, count, "weights", made_by) for name, part in parts.items()
+        }
 
     def _repeat(self, earlier: DrawRow, proposal: Proposal) -> Draw:
         """Return an earlier audit's draw from its proposal, with the predictions of now."""

@@ -514,6 +514,8 @@ class Facts(LostFacts):
         named: Name of the SPEC's file, and the --set changes, or --demo, as typed.
         program: Hash of ``spec`` and ``base``.
         parts: See ``config.journaled.notes_of``.
+        parts_failed: Kinds of parts that raised an error, whose code may be mended since.
+        parts_changed: Fields of ``parts`` whose code was mended since.
         begun_with: Settings and certificate by name, as stored but without the targets' ids.
             They must be equal when the audit is resumed.
         known_a: Questions that an earlier audit had asked model A of a comparison.
@@ -548,6 +550,8 @@ class Facts(LostFacts):
     self_taught_changed: bool = False
     features: str | None = None
     features_changed: bool = False
+    parts_failed: tuple[str, ...] = ()
+    parts_changed: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     stop_levels: tuple[tuple[Literal["mean", "max"], float], ...] = ()
     max_cost: float | None = None

@@ -19,7 +19,7 @@ __getattr__, __dir__ = lazily(__name__)
 REGISTRY = Registry(
     "oracle",
     "oracles",
-    ("needs_source", "judge(question, answer, expected, source_answer)"),
+    ("needs_source", "judge(question, answer, expected, source_answer)", "expect(premise)?"),
     {
         "correctness": f"{__name__}.labels:Correctness",
         "top-class": f"{__name__}.labels:TopClass",

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import types
 from ..datasets.base import CompleteDataset, Dataset
-from ..relations.base import RelationDefaults
+from ..relations.base import RelationDefaults, truth_after
 from ..types import Case, FollowUp, Indices, Outcome, PairedLoss, Question, Received, Sample, Value
 from ..utils.options import Option
 from ..utils.other_code import Completed
@@ -168,7 +168,7 @@ class OracleDefaults:
 
     def expect(self, premise: Premise) -> Any:
         """Return the expected answer to the follow-up."""
-        return premise.relation.expect(premise.question.truth, premise.follow_up)
+        return truth_after(premise.relation, premise.question.truth, premise.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         """Return an answer about a source image as a number, by which follow-ups can be judged.

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
+from ..relations.base import truth_after
 from ..types import UNKNOWN, Ask, Case, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
@@ -153,7 +154,7 @@ class Consistency(_YesFrom, Agreement):
         source = premise.source_answer
         if not isinstance(source, float):
             return None
-        return premise.relation.expect(int(source >= self.threshold), premise.follow_up)
+        return truth_after(premise.relation, int(source >= self.threshold), premise.follow_up)
 
     def judge(
         self, question: Question, answer: Any, expected: int | None, source_answer: Any = None

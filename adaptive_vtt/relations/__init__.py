@@ -4,14 +4,15 @@ A name stands for one relation ("rotation", "medtest/blood"), for all relations 
 ("medtest"), or for users' code (see ``utils.registry``). Families are imported on first use.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, unknown
+from ..errors import InputError, unexpected, unknown
 from ..types import FollowUp
-from ..utils.other_code import is_target
+from ..utils.other_code import is_target, name_of
 from ..utils.registry import Registry
 from .base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from .graded import GRADED, Graded, Identity
@@ -44,15 +45,27 @@ _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class _Relations(Registry):
+    function = "name a function of an image in [[space.transforms]], or in Transformed(name, [it])"
+
     def is_code(self, name: str) -> bool:
         member = name.rpartition("/")[0] in _FAMILIES
         return is_target(name) or (super().is_code(name) and not member)
+
+    def checked(self, part: Any, name: str) -> Any:
+        levels = super().checked(part, name).severities
+        if isinstance(part, LabelPreserving):
+            self.check_method(part, name, "transform(image, severity, rng")
+        whole = isinstance(levels, Sequence) and all(isinstance(n, Integral) for n in levels)
+        if not (whole and levels and isinstance(part.name, str)):
+            got = f"{part.name!r:.40} and {levels!r:.40}"
+            raise unexpected(f"relation {name!r}", "a text as name, numbers as severities", got)
+        return part
 
 
 REGISTRY = _Relations(
     "relation",
     "relations",
-    ("name", "severities", "apply(sample, severity, rng)"),
+    ("name", "severities", "apply(sample, severity, rng)", "expect(truth, follow_up)?"),
     {
         **{relation.name: relation for relation in _BUILT_IN},
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},
@@ -139,7 +152,10 @@ def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
     """
     resolved: list[RelationDefaults] = []
     for relation in relations:
-        resolved += make(relation) if isinstance(relation, str) else [adapted_relation(relation)]
+        if isinstance(relation, str):
+            resolved += make(relation)
+        else:
+            resolved.append(adapted_relation(REGISTRY.checked(relation, name_of(relation))))
     names = [relation.name for relation in resolved]
     if again := [name for k, name in enumerate(names) if name in names[:k]]:
         raise InputError(f"relations: {again[0]!r} stands twice")

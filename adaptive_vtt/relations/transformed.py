@@ -18,8 +18,8 @@ import numpy as np
 from ..errors import InputError, one_line, unexpected
 from ..types import FollowUp, Image, Mask, Sample
 from ..utils.options import Option
-from ..utils.other_code import load_object, seeded
-from .base import RelationDefaults, Rng
+from ..utils.other_code import load_object, seeded, users
+from .base import RelationDefaults, Rng, check_image
 from .graded import to_bytes
 
 CHANCES = ("p", "prob")
@@ -253,17 +253,14 @@ class Transformed(RelationDefaults):
         image, seed = sample.image, int(rng.integers(SEEDS))
         if image is None:
             return FollowUp(None)
-        try:
+        transform = self.transforms[severity - 1]
+        function = getattr(transform, "func", transform)  # of a partial
+        about = f" (relation {self.name!r}, severity {severity}, sample {sample.id!r})"
+        with users("relation", function, about=about):
             changed = self._callers[severity - 1].image(image, seed)
-        except Exception as error:  # users' code may raise anything
-            where = f"relation {self.name!r}, severity {severity}, sample {sample.id!r}"
-            raise InputError(f"{where}: {type(error).__name__}: {one_line(error)}") from error
         if changed.ndim == 2:  # some transforms drop the axis of a single channel
             changed = changed[..., None]
-        if changed.dtype != np.uint8 or changed.ndim != 3 or changed.shape[2] != image.shape[2]:
-            expected = f"an image H x W x {image.shape[2]} of uint8"
-            got = f"{' x '.join(map(str, changed.shape))} of {changed.dtype}"
-            raise unexpected(f"relation {self.name!r}", expected, got)
+        check_image("relation", function, "", changed, image)
         details = {"source": image, "severity": severity, "seed": seed}
         return FollowUp(np.ascontiguousarray(changed), details)
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, one_line, unknown
+from ..errors import AvttError, InputError, one_line, unexpected, unknown
 from .files import near_file
 
 OURS = str(Path(__file__).parent.parent)
@@ -129,9 +129,76 @@ def place_of(error: BaseException) -> str:
 
 
 def defined_at(function: Any) -> str:
-    """Return where a function or method begins, " from model.py, line 7", or "" if unknown."""
+    """Return where a user's function or method begins, " from model.py, line 7", else ""."""
     code = getattr(function, "__code__", None)
-    return f" from {shown(code.co_filename)}, line {code.co_firstlineno}" if code else ""
+    if code is None or not _is_users(code.co_filename):
+        return ""
+    return f" from {shown(code.co_filename)}, line {code.co_firstlineno}"
+
+
+def is_ours(part: object) -> bool:
+    """Return whether this package defines a part, or the one that a wrapper completes."""
+    plain = getattr(part, "plain", part)
+    defined = plain if isinstance(plain, type | FunctionType) else type(plain)
+    return defined.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+@contextmanager
+def users(kind: str, part: object, method: str = "", about: str = "") -> Iterator[None]:
+    """Turn an error in a block that calls a user's part into a sentence that names it.
+
+    An error without a line of users' code comes from other arguments, or from reading the result.
+    Errors of this package pass, as do faults of built-in parts.
+
+    Args:
+        kind: What the part is, such as "oracle".
+        part: The part.
+        method: Name of the method that the block calls, which says where the part is defined.
+        about: What it was called for, as the end of the sentence.
+
+    Raises:
+        InputError: The part raised an error, from which this one comes.
+    """
+    try:
+        yield
+    except AvttError:
+        raise
+    except (Exception, SystemExit) as error:
+        if is_ours(part):
+            raise
+        place = place_of(error)
+        verb = " raised" if place else f": {method or 'it'} does not fit:"
+        why = f"{type(error).__name__}: {one_line(error)}"
+        where = f"{place or defined_at(getattr(part, method, part))}{about}"
+        failure = InputError(f"{kind} {name_of(part)!r}{verb} {why}{where}")
+        failure.part = kind
+        raise failure from error
+
+
+def wrong_result(
+    kind: str, part: object, method: str, expected: str, got: object, remedy: str = ""
+) -> InputError:
+    """Return the error "KIND PART: expected ..., got ... from FILE, line N; remedy".
+
+    Args:
+        kind: What the part is, such as "oracle".
+        part: The part.
+        method: Name of the method that returned it.
+        expected: What it may return, as a noun.
+        got: What it returned: a text, or another object, which is shown by its type.
+        remedy: What to do about it, as a clause.
+    """
+    shown_as = "None" if got is None else got if isinstance(got, str) else type(got).__name__
+    place = defined_at(getattr(part, method, part))
+    error = unexpected(f"{kind} {name_of(part)!r}", expected, f"{shown_as}{place}", remedy)
+    error.part = kind
+    return error
+
+
+def name_of(part: object) -> str:
+    """Return the name of a part for messages: its own, that of a function, or of its class."""
+    own = getattr(part, "name", None)
+    return str(own or getattr(part, "__name__", type(part).__name__))
 
 
 def shown(path: str) -> str:

@@ -6,7 +6,7 @@ registry's group (``[project.entry-points."adaptive_vtt.relations"]``); or a tar
 meaning of a SPEC.toml does not depend on installed packages.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import InputError, check_known, one_line, unexpected, unknown
 from .options import check_options
-from .other_code import is_target, load_object
+from .other_code import defined_at, is_target, load_object
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,19 @@ class Registry:
         kind: Name of the kind in the singular, for errors.
         room: Name in the plural; the group of entry points is "adaptive_vtt." and this.
         members: Attributes that each part must have, methods with their positional arguments:
-            "weights(candidates, belief)".
+            "weights(candidates, belief)". One that a part may lack ends in "?".
         built_in: Name -> part, or "module:attribute", which is imported on first use.
     """
 
+    function = "put it into a class"
+    """Remedy for a function that is no part."""
+
     def __init__(
-        self, kind: str, room: str, members: Iterable[str], built_in: Mapping[str, object]
+        self, kind: str, room: str, members: Sequence[str], built_in: Mapping[str, object]
     ) -> None:
         self.kind, self.room = kind, room
-        self.members, self.built_in = tuple(members), dict(built_in)
+        self.members, self.built_in = [m for m in members if m[-1] != "?"], dict(built_in)
+        self._methods = [member.rstrip("?)") for member in members if "(" in member]
 
     @property
     def group(self) -> str:
@@ -136,7 +140,11 @@ class Registry:
             try:
                 parameters.bind(**options)
             except TypeError as error:
-                raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
+                if isclass(part) or not self._methods:  # a function that makes such a part
+                    raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
+                got = f"the function {part.__name__}{parameters}{defined_at(part)}"
+                expected = f"a class with {', '.join(self.members)}"
+                raise unexpected(f"{self.kind} {name!r}", expected, got, self.function) from None
             check_options(part, options, f"{self.kind} {name!r}")
         return part(**options)
 
@@ -147,21 +155,28 @@ class Registry:
             InputError: It lacks a member, or a method takes other arguments.
         """
         for member in self.members:
-            attribute, _, arguments = member.rstrip(")").partition("(")
+            attribute = member.partition("(")[0]
             if isinstance(part, type) or not hasattr(part, attribute):
                 expected = f"an object with {', '.join(self.members)}"
                 got, remedy = f"{type(part).__name__} without {attribute!r}", "put it into a class"
                 if isinstance(part, type):
                     got, remedy = "the class itself", f"make an object of it, {part.__name__}(...)"
+                remedy = self.function if isroutine(part) else remedy
                 raise unexpected(f"{self.kind} {name!r}", expected, got, remedy)
-            method = getattr(part, attribute)
-            try:
-                if arguments:
-                    signature(method).bind(*arguments.split(", "))
-            except TypeError:
-                got = f"{attribute}{signature(method)}"
-                raise unexpected(f"{self.kind} {name!r}", member, got) from None
+        for method in self._methods:
+            self.check_method(part, name, method)
         return part
+
+    def check_method(self, part: Any, name: str, expected: str) -> None:
+        """Raise InputError if a part has a method, "weights(candidates, belief", with others."""
+        attribute, _, arguments = expected.partition("(")
+        method: Any = getattr(part, attribute, None)
+        try:
+            if callable(method):
+                signature(method).bind(*arguments.split(", "))
+        except TypeError:
+            got = f"{attribute}{signature(method)}{defined_at(method)}"
+            raise unexpected(f"{self.kind} {name!r}", f"{expected})", got) from None
 
     def entries(self) -> list[Entry]:
         """Import and return all parts with a name, built-in ones first.

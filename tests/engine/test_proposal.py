@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.proposals import Proposal, mix
-from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.utils.random_streams import generator
 
@@ -74,23 +73,6 @@ def test_equal_chances_draw_equal_places() -> None:
     proposal = mix(np.array([40, 41, 42, 43]), np.ones(4), exploration=0)
     places = [proposal.draw(Fixed(u)) for u in (0.1, 0.26, 0.51, 0.99)]  # type: ignore[arg-type]
     assert places == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1.0], r"strategy: expected \(2,\) weights, got \(1,\)"),
-        ([[1.0, 1.0]], r"strategy: expected \(2,\) weights, got \(1, 2\)"),
-        ([1.0, -0.1], r"strategy: expected finite weights of at least 0"),
-        ([1.0, np.nan], r"strategy: expected finite weights"),
-        ([1.0, np.inf], r"strategy: expected finite weights"),
-        ([0.0, 0.0], r"strategy: expected a weight above 0 for some of 2 candidates, got none"),
-    ],
-)
-@pytest.mark.parametrize("exploration", [0.0, 0.5])
-def test_what_is_no_weights_is_refused(weights: list[float], message: str, exploration: float):
-    with pytest.raises(AvttError, match=message):
-        mix(np.arange(2), np.array(weights), exploration)
 
 
 # -- the random numbers behind it ----------------------------------------------------------

@@ -13,7 +13,7 @@ import typer
 from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.cli import main
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.errors import AvttError, InputError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.other_code import file_of
 
 CODE = '''"""Mine."""
@@ -70,16 +70,17 @@ def test_lists_arrays_and_tensors_are_weights(space: QuestionSpace, kind: Any) -
         (["a"] * 72, r"got list of shape \(72,\) and type <U1 from"),
         ([1.0] * 71 + [-2.0], r"got -2\.0 for candidate 71 from"),
         (torch.tensor([1.0, float("nan")] * 36), r"got nan for candidate 1 from"),
+        ([1.0] * 71 + [np.inf], "got inf for candidate 71 from"),
     ],
 )
 def test_what_are_no_weights_is_said_in_one_sentence_with_the_line(
     space: QuestionSpace, said: Any, got: str
 ) -> None:
     line = Returns.weights.__code__.co_firstlineno
-    start = "strategy Returns: expected 72 finite weights of at least 0, one per candidate, "
+    start = "strategy 'Returns': expected 72 finite weights of at least 0, one per candidate, "
     where = f".*{Path(__file__).name}, line {line}"
-    remedy = "give 0 to a candidate" if "candidate" in got else "return a vector as long as"
-    with pytest.raises(AvttError, match=f"^{start}{got} {where}; {remedy}"):
+    remedy = "" if "candidate" in got else "; return a vector as long as candidates"
+    with pytest.raises(InputError, match=f"^{start}{got} {where}{remedy}$"):
         Selector(space, Returns(said)).draw()
 
 
