@@ -1,4 +1,4 @@
-"""Base of datasets whose images are drawn from planned scenes, when they are needed."""
+"""Base of datasets of planned scenes, whose images are drawn when they are needed."""
 
 import hashlib
 from collections import OrderedDict
@@ -14,13 +14,13 @@ Scene = TypeVar("Scene")
 Drawing = TypeVar("Drawing")
 
 _KEPT = 32
-"""Most drawings that are kept."""
+"""Number of drawings in the cache."""
 
 
 class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
     """Dataset with a scene per sample, which a subclass draws in ``draw``.
 
-    ``made_from`` is all that scenes and drawings depend on, for the fingerprint.
+    The fingerprint is a hash of ``made_from``: everything that scenes and drawings depend on.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
-"""Measure MedTest's nine relations in images per second, at 512 x 512 on one core.
+"""Measure MedTest's nine relations in images per second, at 512 x 512 on one core, in a minute.
 
-Source frames are synthetic, from the endoscopy phantom, and drawn beforehand. The time is the CPU
-time of ``Relation.apply``, which includes detecting the black frame and finding a free place.
+    python -m adaptive_vtt.experiments.medtest.medtest_speed
+
+Source frames are those of the endoscopy phantom and drawn beforehand. Times are CPU times of
+``Relation.apply``, which includes detecting the black frame and finding a free place.
 """
 
 import time

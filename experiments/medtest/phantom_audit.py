@@ -1,12 +1,14 @@
-"""Count the calls that certify the error-finding rates of the phantom's U-Net.
+"""Count the calls that certify the error-finding rates of the phantom's U-Net, in some 35 minutes.
+
+    python -m adaptive_vtt.experiments.medtest.phantom_audit
 
 The audits are about MedTest's nine relations (thesis LYU2308, CUHK 2024) at five severities, on
 frames of the endoscopy phantom. An error is a Dice that drops by more than a quarter. The U-Net
-answers everything once; then audits replay its scores. A source image is asked about when the first
-of its follow-ups is drawn, which counts as a call.
+answers every question once, and audits replay its scores. A source image is asked about when the
+first of its follow-ups is drawn, which counts as a call.
 
-Frames whose source scores 0 are kept. Their follow-ups are excluded questions, which no audit knows
-beforehand and which widen every interval. With ``--judged``, all sources are asked about
+Frames whose source scores 0 are kept. Their follow-ups are excluded questions, which widen every
+interval since no audit knows them beforehand. With ``--judged``, all sources are asked about
 beforehand, which counts, and these frames are left out, as in the thesis. "covered" counts runs in
 which every interval held the truth at every moment.
 """
@@ -38,20 +40,25 @@ from ..program import Row, Watch, options, save_table, show
 TARGETS = ("relations",)
 THRESHOLD = 0.25
 CANDIDATES = 1024
-"""Calls looked at per draw, in every setting."""
+"""Number of candidates of a draw, in every setting."""
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "uniform": BASELINES["uniform"],
     "stratified": BASELINES["stratified"],
     "adaptive, no surrogate": {"surrogate": False},
     "adaptive": {},
 }
-"""How to audit: name -> options of an Audit; uniform comes first, as the others' measure."""
+"""Name -> options of an audit; uniform comes first, as ratios are to its calls."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """A space on which audits are replayed, its model's scores, the true rates (K,), and the number
-    of frames left out.
+    """Recorded scores of a model.
+
+    Attributes:
+        space: The space of the audits.
+        model: The model, which answers from the records.
+        efr: (K,) the true error-finding rates.
+        left_out: Number of frames that are left out.
     """
 
     space: QuestionSpace
@@ -99,8 +106,11 @@ def excluded(answers: pd.DataFrame) -> list[str]:
 
 
 def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int) -> Row:
-    """Run one audit. Return its calls, those about sources, and whether it certified all targets
-    and covered the truth.
+    """Run one audit.
+
+    Returns:
+        Its calls, those about sources, whether an interval ever missed the truth, whether all
+        targets were certified, and its seconds.
     """
     watch = Watch(material.efr)
     with Audit(
@@ -124,9 +134,7 @@ def run(material: Material, how: Mapping[str, Any], half_width: float, seed: int
 
 
 def table(material: Material, half_widths: Sequence[float], seeds: int) -> pd.DataFrame:
-    """Return mean calls, their ratio to uniform, coverage and time, a row per half-width and
-    setting.
-    """
+    """Return mean calls, their ratio to uniform, coverage and time, by half-width and setting."""
     rows: list[Row] = []
     for width in half_widths:
         base = 0.0

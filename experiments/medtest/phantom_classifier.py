@@ -53,12 +53,11 @@ def frames(count: int, *, size: int = 128, seed: int = 0) -> TableDataset:
     """Return ``count`` phantom frames, whose classes alternate; polyps and blood have masks.
 
     A frame of class "polyp" has at least one polyp and no blood, one of "blood" has blood and no
-    polyp, and one of "normal" neither. Stool, instruments and text occur in all classes. Other
-    seeds give other frames.
+    polyp, and one of "normal" neither. Stool, instruments and text occur in all classes.
     """
     scenes = phantoms.frames(2 * count + 60, size=size, seed=seed, polyps=0.5, blood=0.5)
-    every, columns = np.arange(len(scenes)), [scenes.concepts.index(c) for c in CLASSES[1:]]
-    polyp, blood = scenes.truth(every[:, None], np.array(columns)).T == 1
+    rows, columns = np.arange(len(scenes)), [scenes.concepts.index(c) for c in CLASSES[1:]]
+    polyp, blood = scenes.truth(rows[:, None], np.array(columns)).T == 1
     of_class = [np.flatnonzero(~polyp & ~blood), np.flatnonzero(polyp & ~blood)]
     of_class.append(np.flatnonzero(blood & ~polyp))
     turn = np.arange(count) % len(CLASSES)
@@ -90,5 +89,5 @@ def predict(images: Sequence[Image]) -> npt.NDArray[np.float64]:
 
 @cache
 def shipped() -> Classifier:
-    """Return the trained model on the CPU, in eval mode. To train it further, load another one."""
+    """Return the trained model on the CPU, in eval mode. Load a copy to train it further."""
     return load(Classifier(), WEIGHTS_FILE)

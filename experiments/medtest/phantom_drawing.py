@@ -1,4 +1,4 @@
-"""Draw a phantom frame: albedo times light, plus reflections, and then all objects on top.
+"""Draw a phantom frame: albedo times light, plus reflections, and then the instrument and the text.
 
 Each object is drawn onto the canvas by a function that returns its mask. As in the scene, lengths
 are shares of the frame's side.
@@ -49,7 +49,7 @@ Point = npt.NDArray[np.float64]
 _TINT = {"pink": (1.0, 0.82, 0.92), "red": (0.92, 0.55, 0.58), "pale pink": (1.08, 1.30, 1.30)}
 """Polyp colours, as factors on the mucosa's at full contrast."""
 _DOME = {"is": 1.0, "ip": 1.15, "iia": 0.4}
-"""How high polyps stand, by Paris type."""
+"""Paris type -> height of a polyp, as a factor."""
 _SHEATHS = np.array([[0.25, 0.42, 0.75], [0.85, 0.85, 0.82], [0.16, 0.16, 0.18]], np.float32)
 """Blue, white and black."""
 _METAL = np.array([0.72, 0.73, 0.75], np.float32)
@@ -86,9 +86,9 @@ def _turned(window: _Window, angle: float) -> tuple[Floats, Floats]:
 def _outline(
     window: _Window, patch: Patch | Polyp, rng: np.random.Generator, rough: float
 ) -> Floats:
-    """Return the distance from the centre as a share of the distance to the wavy outline.
+    """Return the distance from the centre, divided by that of the wavy outline.
 
-    ``rough`` is the size of the waves, which are at most 1.25 times as high.
+    ``rough`` scales the waves, which deviate by at most 1.25 times as much.
     """
     u, v = _turned(window, patch.angle)
     v = v / np.float32(patch.aspect)
@@ -105,7 +105,7 @@ def _outline(
 def draw_polyp(
     canvas: Canvas, polyp: Polyp, light: tuple[float, float], rng: np.random.Generator
 ) -> Mask:
-    """Draw a lit dome of its own colour, with a soft shadow ("ip": on a stalk; "iia": low)."""
+    """Draw a lit dome with a soft shadow: on a stalk for the type "ip", and low for "iia"."""
     size = canvas.size
     window = _window(size, polyp.x, polyp.y, polyp.reach + 0.9 * polyp.radius)
     away = _outline(window, polyp, rng, 0.16)
@@ -265,6 +265,7 @@ def _rod(picture: Floats, start: Point, end: Point, half: float, colour: Floats)
 
 
 def _wire(picture: Floats, points: Point, width: float, colour: Floats) -> Mask:
+    """Draw a thin line through points."""
     size = len(picture)
     layer = np.zeros((size, size), np.uint8)
     pixels = np.rint(points * size * 16).astype(np.int32)
@@ -294,7 +295,13 @@ def draw_text(image: Image, lines: Sequence[str]) -> Mask:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A frame with the masks of its objects; ``polyps`` has one mask for each polyp."""
+    """A frame.
+
+    Attributes:
+        image: The frame, S x S x 3.
+        masks: Concept -> its visible pixels, S x S.
+        polyps: Visible pixels of each polyp, S x S.
+    """
 
     image: Image
     masks: dict[str, Mask]
@@ -302,12 +309,12 @@ class Drawing:
 
     @property
     def boxes(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Return the box of each polyp, (x1, y1, x2, y2), whose last two ends are exclusive."""
+        """The box of each polyp: left, top, right, bottom (the last two exclusive)."""
         return tuple(map(around, self.polyps))
 
     @property
     def labelled(self) -> tuple[Box, ...]:
-        """Return the box of each polyp, and one box around all of each other concept."""
+        """The box of each polyp, and for each other concept one box around all its pixels."""
         others = [Box(c, *around(m)) for c, m in self.masks.items() if c != "polyp" and m.any()]
         return (*(Box("polyp", *around) for around in self.boxes), *others)
 
@@ -386,8 +393,9 @@ def _fold(fold: Fold, x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _colour(scene: Scene, size: int, tube: Floats, rng: np.random.Generator) -> Floats:
-    """Return the wall's colour: partly redder, deeper with depth, with vessels, and stained if
-    badly prepared.
+    """Return the wall's colour.
+
+    It varies in red, is deeper far from the lens, and has vessels and, by bad preparation, stains.
     """
     red = 0.6 * noise(rng, 5, (size, size)) + 0.4 * noise(rng, 9, (size, size))
     ink = np.clip(1 - 0.10 * red, 0.6, 1.3) * (0.82 + 0.18 * tube)
@@ -425,7 +433,7 @@ def _vessels(size: int, rng: np.random.Generator) -> Floats:
 def _shine(
     rng: np.random.Generator, size: int, relief: Floats, tube: Floats, gloss: float
 ) -> Floats:
-    """Add the lamp's reflections, which are small and hard-edged, on rims and near walls."""
+    """Return the lamp's reflections, which are small and hard-edged, on rims and near walls."""
     field = relief + 0.5 * noise(rng, 34, (size, size)) + 0.45 * tube
     return np.clip((field - (2.25 - 0.65 * gloss)) * 4, 0, 1)
 

@@ -1,8 +1,8 @@
 """Plan the content of a phantom frame from a seed, before anything is drawn.
 
 Lengths and positions are shares of the frame's side, x to the right and y down, so a scene looks
-the same at every size. Angles are radians. Everything is invented: no frame, measure or frequency
-is a patient's.
+the same at every size. Angles are radians. All frames, measures and frequencies are invented; none
+is from a patient.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ COLOURS = ("pink", "red", "pale pink")
 MAX_POLYPS = 5
 
 _VIEW = 0.4
-"""Things are centred within this distance of the frame's centre: no black frame cuts closer."""
+"""Largest distance of an object's centre from the frame's, so that no black frame hides it."""
 
 
 @dataclass(frozen=True)
 class Polyp:
-    """A polyp; ``contrast`` in 0..1 is how much its colour and relief differ from the wall."""
+    """A polyp; ``contrast`` in 0..1 is the strength of its colour and relief against the wall."""
 
     x: float
     y: float
@@ -79,7 +79,7 @@ class Instrument:
 
 @dataclass(frozen=True)
 class Patch:
-    """A roundish patch of something on the mucosa."""
+    """A roundish patch of blood or stool on the mucosa."""
 
     x: float
     y: float
@@ -92,7 +92,7 @@ class Patch:
 class Fold:
     """A haustral fold: a wavy ring around (x, y), strongest at the angle ``facing``.
 
-    ``waves``: cosine and sine parts of the radius' second and third harmonics.
+    ``waves`` has the cosine and sine parts of the second and third harmonics of the radius.
     """
 
     x: float
@@ -129,7 +129,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Prevalence:
-    """How often objects occur. ``preparation``: the shares of levels 0 (worst) to 3."""
+    """Shares of frames with each object; ``preparation`` has those of levels 0 (worst) to 3."""
 
     polyp: float = 0.5
     instrument: float = 0.25
@@ -225,7 +225,7 @@ def _polyps(
 
 def _polyp(rng: np.random.Generator, lumen: tuple[float, float]) -> Polyp:
     x, y = _within(rng, _VIEW)
-    # What is deeper in the tunnel looks smaller.
+    # Polyps deeper in the tunnel look smaller.
     scale = (0.6 + np.hypot(x - lumen[0], y - lumen[1])) / 85
     radius = float(np.clip(scale * np.exp(rng.normal(np.log(13), 0.7)), 0.022, 0.24))
     paris = str(rng.choice(PARIS, p=[0.55, 0.2, 0.25]))

@@ -30,7 +30,7 @@ WEIGHTS_FILE = FOLDER / "phantom_unet.npz"
 SIDE = 96
 WIDTHS = (12, 24, 40, 48)
 FOLD = 2
-"""Each square of FOLD x FOLD pixels becomes the channels of one: a quarter of the work."""
+"""Side of squares of pixels that become the channels of one pixel, for a quarter of the work."""
 BATCH = 64  # bounds the memory that predictions need, whatever the number of images
 
 
@@ -56,17 +56,15 @@ class UNet(nn.Module):
         self.head = nn.Conv2d(WIDTHS[0], FOLD**2, 1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits (n, 1, H, W) of images (n, 3, H, W), float in [0, 1], sides divisible by
-        16.
-        """
+        """Return logits (n, 1, H, W) of images (n, 3, H, W), in [0, 1], sides divisible by 16."""
         features = nn.functional.pixel_unshuffle(images, FOLD)
         passed: list[Tensor] = []
         for down in self.down:
             features = down(nn.functional.max_pool2d(features, 2) if passed else features)
             passed.append(features)
-        for up, beside in zip(self.up, passed[-2::-1], strict=True):
+        for up, skipped in zip(self.up, passed[-2::-1], strict=True):
             larger = nn.functional.interpolate(features, scale_factor=2, mode="bilinear")
-            features = up(torch.cat([larger, beside], dim=1))
+            features = up(torch.cat([larger, skipped], dim=1))
         return nn.functional.pixel_shuffle(self.head(features), FOLD)
 
 
@@ -112,7 +110,7 @@ def predict(images: Sequence[Image]) -> list[Mask]:
 
 @cache
 def shipped() -> UNet:
-    """Return the trained model on the CPU, in eval mode. To train it further, load another one."""
+    """Return the trained model on the CPU, in eval mode. Load a copy to train it further."""
     return load(UNet(), WEIGHTS_FILE)
 
 

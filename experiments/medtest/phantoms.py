@@ -1,7 +1,7 @@
 """The endoscopy phantom: synthetic frames with known truth, for audits and for tests.
 
-Every frame is drawn from a seed, and none shows a patient. As in imaging, a phantom replaces a body
-if what is measured has to be known beforehand.
+Every frame is drawn from a seed, and none shows a patient. As in medical imaging, a phantom takes
+the place of a body, and its content is known exactly.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from adaptive_vtt.errors import InputError, check_known
-from adaptive_vtt.types import Mask, Sample
+from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.options import Option
 
 from ..drawn import DrawnDataset
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from .phantom_drawing import Drawing
 
 CONCEPTS = ("polyp", "instrument", "stool", "blood", "text", "poor preparation")
-"""What is asked about; all but the last have masks. Poor preparation: level 0 or 1."""
+"""Concepts of the phantom; all but the last have masks. Poor preparation is level 0 or 1."""
 
 SIZES = range(64, 1025)
+"""Sides of frames in pixels that are allowed."""
 
-_VERSION = 2  # part of the fingerprint: goes up when the same seed gives other frames
+_VERSION = 2  # part of the fingerprint; it rises if the same seed gives other frames
 
 
 class Phantom(DrawnDataset[Scene, "Drawing"]):
-    """Planned scenes, which ``frames`` makes and which are drawn when they are asked for."""
+    """Planned frames that ``frames`` makes, each drawn when it is needed."""
 
     def __init__(
         self, count: int, size: int, seed: int, prevalence: Prevalence, concepts: Sequence[str]
@@ -53,16 +54,6 @@ class Phantom(DrawnDataset[Scene, "Drawing"]):
         boxes = tuple(box for box in drawing.labelled if box.label in self.concepts)
         return Sample(bare.id, drawing.image.copy(), bare.truth, bare.metadata, masks, boxes=boxes)
 
-    def polyp_masks(self, index: int) -> tuple[Mask, ...]:
-        """Return the visible pixels of each of ``scene(index).polyps``, never none, size x size."""
-        return self.drawing(index).polyps
-
-    def polyp_boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
-        """Return the box of each polyp in pixels, (x1, y1, x2, y2), whose last two ends are
-        exclusive.
-        """
-        return self.drawing(index).boxes
-
     def draw(self, index: int) -> "Drawing":
         from .phantom_drawing import draw
 
@@ -82,18 +73,29 @@ def frames(
     text: float = 0.3,
     preparation: Sequence[float] = (0.1, 0.2, 0.3, 0.4),
     concepts: Annotated[
-        Sequence[str], Option("what to ask about (default: everything it knows)")
+        Sequence[str], Option("concepts to ask about (default: all six)")
     ] = CONCEPTS,
 ) -> Phantom:
-    """``count`` synthetic endoscopy frames, size x size x 3, with their full truth.
+    """Return synthetic endoscopy frames with their full truth.
 
-    ``polyps``, ``instrument``, ``blood``, ``text``: the share of frames with at least one
-    (0..1; an instrument that would hide a polyp is left out, so there are slightly fewer).
-    ``polyps="always"`` (or 1) suits segmentation. ``preparation``: the shares of the levels
-    0 (unprepared) to 3 (clean); stool follows from the level. The same seed gives the same
-    scenes whatever the count and size. ``concepts``: those of CONCEPTS that are asked about,
-    and whose masks samples carry. Raises InputError for a count below 1, a size outside
-    64..1024, shares that are none, and concepts that are unknown, repeated or none.
+    The scenes depend on the seed, and not on ``count`` or ``size``. Shares are in 0..1.
+
+    Args:
+        count: Number of frames.
+        size: Side of a frame in pixels.
+        seed: Seed of the scenes.
+        polyps: Share of frames with polyps; "always" (or 1) suits segmentation.
+        instrument: Share of frames with an instrument. The true share is slightly lower, as an
+            instrument that would hide a polyp is left out.
+        blood: Share of frames with blood.
+        text: Share of frames with printed text.
+        preparation: Shares of the levels 0 (unprepared) to 3 (clean), which decide how much stool
+            there is.
+        concepts: Concepts of CONCEPTS to ask about, whose masks samples have.
+
+    Raises:
+        InputError: ``count`` is below 1, ``size`` is outside 64..1024, a share is not in 0..1, or
+            concepts are unknown, repeated or missing.
     """
     if count < 1:
         raise InputError(f"phantom: expected a count of at least 1, got {count}")
@@ -124,7 +126,7 @@ def frames(
 
 
 def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
-    there = (
+    present = (
         scene.polyps,
         scene.instrument,
         scene.stool,
@@ -132,12 +134,12 @@ def _truth(scene: Scene, concepts: Sequence[str]) -> list[bool]:
         scene.text,
         scene.preparation < 2,
     )
-    truths = dict(zip(CONCEPTS, map(bool, there), strict=True))
+    truths = dict(zip(CONCEPTS, map(bool, present), strict=True))
     return [truths[concept] for concept in concepts]
 
 
 def _metadata(scene: Scene) -> dict[str, Any]:
-    """Return a value per column. Those of a polyp are the largest one's, "none" without any."""
+    """Return a value per column. Values of a polyp are those of the largest, "none" without one."""
     largest = max(scene.polyps, key=lambda polyp: polyp.radius, default=None)
     return {
         "synthetic": True,

@@ -1,17 +1,18 @@
-"""Retrain on what an audit found: MedTest's third research question, on the phantom.
+"""Retrain on the failures of an audit, MedTest's third research question, in some 10 minutes.
 
-As in the thesis (LYU2308, CUHK 2024, RQ3, Tables 19 to 23), the trained weights are trained further
-with the original frames and as many perturbed ones, in equal shares of every relation. Then all
-relations are asked about again. Our addition is a second retraining, with shares in proportion to
-the error rates that an audit certified.
+    python -m adaptive_vtt.experiments.medtest.retraining
+
+As in the thesis (LYU2308, CUHK 2024, RQ3, Tables 19 to 23), the phantom's models are trained
+further, on original frames and as many perturbed ones, with equal shares of all relations. Our
+addition is a second retraining ("found"), with shares in proportion to the error rates that an
+audit certified. The tables compare the models "before" and after both.
 
 There are three sets of frames: for training, for the audit that gives the shares, and for the
-table. Dice, IoU, accuracy, kappa and F1 are of one follow-up per frame and relation, with a uniform
+tables. Dice, IoU, accuracy, kappa and F1 are of one follow-up per frame and relation, with a random
 severity. Error rates are certified by an audit over all severities. An error is a Dice that drops
-by more than a quarter, or a wrong class. Frames whose source scores 0 widen the intervals of the
-segmenter, as they cannot be judged. As in the thesis, "average" includes the original frames.
-Columns "paper: ..." are the thesis's, before and after: means over its models and, of segmenters,
-its two sets.
+by more than a quarter, or a wrong class. Frames whose source scores 0 cannot be judged and widen
+the segmenter's intervals. As in the thesis, "average" includes the original frames. Columns "paper:
+..." are the thesis's means, before and after, over its models and, for segmenters, its two sets.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,18 +54,18 @@ from adaptive_vtt.utils.mask_values import read_mask
 from adaptive_vtt.utils.random_streams import generator
 
 SEARCHED, TABLED = 600, 700
-"""Seeds of the frames that shares come from, and of those that the table is about."""
+"""Seeds of the frames for the audit that gives the shares, and for the tables."""
 RATE = 1e-3
+"""Learning rate of retraining."""
 BEFORE, EQUAL, FOUND = "before", "equal", "found"
-Found = dict[str, Mask]
-Pairs = list[tuple[Image, Found]]
+Masks = dict[str, Mask]
+"""Concept -> its mask."""
+Pairs = list[tuple[Image, Masks]]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers of frames trained on again, of epochs and of frames audited, and the half-width
-    of audits.
-    """
+    """Numbers of frames and epochs of retraining, of audited frames, and the audits' half-width."""
 
     trained: int
     epochs: int
@@ -77,12 +78,19 @@ WHOLE, QUICK = Sizes(1000, 6, 150, 0.1), Sizes(32, 1, 12, 0.4)
 
 @dataclass(frozen=True)
 class Task:
-    """What tells segmentation and classification apart.
+    """Segmentation or classification.
 
-    ``frames``: count, size=, seed= -> Dataset. ``start``: the shipped model, to be trained
-    further. ``predict``: model, images -> its answers. ``targets``: what to train for, and
-    ``scores``: the metrics of answers, both given the frames of a dataset or one follow-up of
-    each. ``where``: the questions of a relation that its error rate is about.
+    Attributes:
+        family: Name of the relations.
+        frames: Function of count, size= and seed= -> a dataset.
+        start: Function that loads the package's model, which is then trained further.
+        predict: Function of model and images -> its answers.
+        oracle: The oracle of audits.
+        loss: The loss of training.
+        targets: Function of a dataset and the pairs of its frames or follow-ups -> targets of
+            training.
+        scores: Function of these and of answers -> metrics by name.
+        where: Condition on the questions that a relation's error rate is about.
     """
 
     family: str
@@ -102,20 +110,20 @@ class Task:
         return resolve(names)
 
 
-def _mask_scores(dataset: Dataset, pairs: Pairs, said: Any) -> dict[str, float]:
-    found = [(mask[0], masks["polyp"]) for mask, (_, masks) in zip(said, pairs, strict=True)]
+def _mask_scores(dataset: Dataset, pairs: Pairs, answers: Any) -> dict[str, float]:
+    both = [(mask[0], masks["polyp"]) for mask, (_, masks) in zip(answers, pairs, strict=True)]
     return {
-        "Dice": float(np.mean([overlap(one, other, "dice") for one, other in found])),
-        "IoU": float(np.mean([overlap(one, other, "iou") for one, other in found])),
+        "Dice": float(np.mean([overlap(one, other, "dice") for one, other in both])),
+        "IoU": float(np.mean([overlap(one, other, "iou") for one, other in both])),
     }
 
 
-def _class_scores(dataset: Dataset, pairs: Pairs, said: Any) -> dict[str, float]:
-    true, guess = classes_of(dataset), said.argmax(axis=1)
+def _class_scores(dataset: Dataset, pairs: Pairs, answers: Any) -> dict[str, float]:
+    true, predicted = classes_of(dataset), answers.argmax(axis=1)
     return {
-        "accuracy": float((true == guess).mean()),
-        "kappa": float(cohen_kappa_score(true, guess)),
-        "F1": float(f1_score(true, guess, average="macro")),
+        "accuracy": float((true == predicted).mean()),
+        "kappa": float(cohen_kappa_score(true, predicted)),
+        "F1": float(f1_score(true, predicted, average="macro")),
     }
 
 
@@ -139,7 +147,7 @@ TASKS: Mapping[str, Task] = {
         loss=class_loss,
         targets=lambda dataset, _: torch.from_numpy(classes_of(dataset)),
         scores=_class_scores,
-        where={"truth": [1]},  # one question per image: is it given its class?
+        where={"truth": [1]},  # one question per image: is its class the true one?
     ),
 }
 
@@ -147,10 +155,10 @@ TASKS: Mapping[str, Task] = {
 def audited(
     task: Task, module: nn.Module, sizes: Sizes, frames: int, seed: int
 ) -> tuple[pd.DataFrame, int]:
-    """Return the error rate of every relation, certified on frames of seed ``frames``, and the
-    calls.
+    """Certify the error rate of every relation on frames of seed ``frames``.
 
-    Rows are relations, with estimate, lower and upper.
+    Returns:
+        Estimate, lower and upper end, a row per relation, and the number of calls.
     """
     dataset, relations = task.frames(sizes.audited, size=DRAWN, seed=frames), task.relations
     space = QuestionSpace(dataset, relations, oracle=task.oracle)
@@ -164,10 +172,10 @@ def audited(
 
 
 def retrained(task: Task, shares: Mapping[str, float], sizes: Sizes, seed: int) -> nn.Module:
-    """Return the trained model after further training on the mix of ``avtt export --mix``.
+    """Return the package's model after further training on the mix of ``avtt export --mix``.
 
-    The mix has original frames and as many perturbed ones. ``shares``: relation -> its share of the
-    perturbed half.
+    The mix has original frames and as many perturbed ones. ``shares`` has each relation's share of
+    the perturbed frames.
     """
     frames = task.frames(sizes.trained, size=DRAWN, seed=TRAINED)
     space = QuestionSpace(frames, ["identity", task.family], oracle=task.oracle, seed=seed)
@@ -188,15 +196,15 @@ def scored(
 ) -> dict[str, dict[str, float]]:
     """Return relation -> "metric model" -> value on the table's frames, original ones first."""
     dataset = task.frames(sizes.audited, size=DRAWN, seed=TABLED)
-    found: dict[str, dict[str, float]] = {}
+    by_relation: dict[str, dict[str, float]] = {}
     for name, pairs in _versions(task, dataset, seed):
         images = [image for image, _ in pairs]
-        found[name] = {
+        by_relation[name] = {
             f"{metric} {how}": value
             for how, module in modules.items()
             for metric, value in task.scores(dataset, pairs, task.predict(module, images)).items()
         }
-    return found
+    return by_relation
 
 
 def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
@@ -205,7 +213,9 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
     modules = {BEFORE: task.start()}
     rates, calls = audited(task, modules[BEFORE], sizes, SEARCHED, seed)
     shares = {name: max(float(rates["estimate"][name]), MIN_SHARE) for name in names}
-    show(_shares(shares), f"searched with {calls} calls", index=True)
+    show(
+        _shares(shares), f"shares of the perturbed frames, by an audit of {calls} calls", index=True
+    )
     modules[EQUAL] = retrained(task, dict.fromkeys(names, 1.0), sizes, seed)
     modules[FOUND] = retrained(task, shares, sizes, seed)
     table = pd.DataFrame(scored(task, modules, sizes, seed)).T
@@ -221,23 +231,23 @@ def compared(task: Task, sizes: Sizes, seed: int = 0) -> pd.DataFrame:
 
 
 def _versions(task: Task, dataset: Dataset, seed: int) -> Iterator[tuple[str, Pairs]]:
-    """Return the original frames, as "identity", and one follow-up of each per relation."""
+    """Yield the original frames, as "identity", and for each relation a follow-up of each frame."""
     yield "identity", [_pair(dataset.sample(k)) for k in range(len(dataset))]
     for relation in resolve([task.family]):
         pairs = []
         for k in range(len(dataset)):
             rng, sample = generator(seed, relation.name, k), dataset.sample(k)
-            made = relation.apply(sample, int(rng.choice(relation.severities)), rng)
-            masks = {c: relation.expect_mask(mask, made) for c, mask in sample.masks.items()}
-            pairs.append((made.require_image(), masks))
+            follow_up = relation.apply(sample, int(rng.choice(relation.severities)), rng)
+            masks = {c: relation.expect_mask(mask, follow_up) for c, mask in sample.masks.items()}
+            pairs.append((follow_up.require_image(), masks))
         yield relation.name, pairs
 
 
-def _pair(sample: Sample) -> tuple[Image, Found]:
+def _pair(sample: Sample) -> tuple[Image, Masks]:
     return sample.require_image(), dict(sample.masks)
 
 
-def _read(folder: Path, sample: Sample) -> tuple[Image, Found]:
+def _read(folder: Path, sample: Sample) -> tuple[Image, Masks]:
     """Return an image of the mix in ``folder``, and its masks, by concept."""
     masks = sorted((folder / "masks").glob(f"*/{sample.id}.png"))
     return sample.require_image(), {file.parent.name: read_mask(file, str(file)) for file in masks}

@@ -1,8 +1,11 @@
 """Train the segmenter and the classifier of the phantom, and write their model cards.
 
+    python -m adaptive_vtt.experiments.medtest.train_phantom
+
 Everything is drawn from seeds, and nothing is downloaded. The frames on which the cards' figures
 are measured (seed HELD_OUT) differ from those for training. The number of epochs is fixed
-beforehand, and the weights are those of the last epoch.
+beforehand, and the weights are those of the last epoch. Without ``--out``, the files of the package
+are replaced.
 """
 
 import time
@@ -39,11 +42,11 @@ from . import phantoms
 
 BATCH = 16
 DRAWN = 128
-"""The side of the frames trained on, in pixels; models see them shrunk to SIDE."""
+"""Side of the training frames in pixels; models receive them shrunk to SIDE."""
 TRAINED, HELD_OUT = 1, 500
-"""Seeds of frames. Audits and tests use others than TRAINED."""
+"""Seeds of frames for training and for the cards; audits and tests have other frames."""
 TESTED = 300
-"""Frames that the cards' figures are measured on."""
+"""Number of frames on which the cards' figures are measured."""
 RATE = 3e-3
 _WHOLE, _QUICK = ((2400, 20), (1500, 14)), ((32, 1), (32, 1))
 """Frames and epochs of the segmenter and of the classifier."""
@@ -63,12 +66,19 @@ def fit(
     rate: float,
     seed: int = 0,
 ) -> None:
-    """Trains ``module`` from where it stands, by Adam, the rate falling from ``rate`` to 0.
+    """Train ``module`` further by Adam.
 
-    ``images``: (n, 3, SIDE, SIDE) uint8. ``targets``: (n, SIDE, SIDE) bool, classes (n,), or
-    labels (n, C).
-    Images are mirrored and transposed at random, with their masks; nothing else is done to
-    them, so that an audit has something to find.
+    Images are mirrored and transposed at random, with their masks. There is no other augmentation,
+    so an audit has failures to find.
+
+    Args:
+        module: The network, which is changed.
+        images: (n, 3, SIDE, SIDE) uint8.
+        targets: Masks (n, SIDE, SIDE) of bool, classes (n,), or labels (n, C).
+        loss_of: Function of outputs and targets -> the loss.
+        epochs: Number of epochs.
+        rate: Learning rate at first, which falls to 0.
+        seed: Seed of the order and the augmentation.
     """
     rng = torch.Generator().manual_seed(seed)
     module.to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
@@ -95,14 +105,14 @@ def fit(
 def _turned(images: Tensor, targets: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
     """Return one of the eight mirrorings and transpositions of a batch and of its masks."""
     mirror, upside_down, transpose = (torch.rand(3, generator=rng) < 0.5).tolist()
-    found = []
+    turned = []
     for part in (images, targets):
-        if part.ndim > 2:  # neither the places of classes nor labels
+        if part.ndim > 2:  # images and masks, but neither classes nor labels
             sides = [axis for axis, yes in ((-1, mirror), (-2, upside_down)) if yes]
             part = part.flip(sides)
             part = part.transpose(-1, -2) if transpose else part
-        found.append(part)
-    return found[0], found[1]
+        turned.append(part)
+    return turned[0], turned[1]
 
 
 def dice_loss(logits: Tensor, masks: Tensor) -> Tensor:
@@ -146,8 +156,8 @@ def mask_targets(masks: Sequence[Mask]) -> Tensor:
 
 def classes_of(dataset: Dataset) -> NDArray[np.int64]:
     """Return the position of each sample's class, (n,)."""
-    every = np.arange(len(dataset))[:, None]
-    return dataset.truth(every, np.arange(len(CLASSES))).argmax(axis=1)
+    rows = np.arange(len(dataset))[:, None]
+    return dataset.truth(rows, np.arange(len(CLASSES))).argmax(axis=1)
 
 
 def train_unet(count: int, epochs: int, seed: int) -> UNet:
@@ -168,8 +178,9 @@ def train_unet(count: int, epochs: int, seed: int) -> UNet:
 
 
 def train_classifier(unet: UNet, count: int, epochs: int, seed: int) -> Classifier:
-    """Return a classifier trained on ``count`` frames, a third of each class, from the encoder of
-    ``unet``.
+    """Return a classifier trained on ``count`` frames, a third of each class.
+
+    Training starts with the encoder of ``unet``.
     """
     dataset = frames(count, size=DRAWN, seed=TRAINED)
     targets = torch.from_numpy(classes_of(dataset))
@@ -184,9 +195,9 @@ def unet_card(module: UNet, count: int, epochs: int, seed: int) -> str:
     """Return the segmenter's card, with figures that are measured here."""
     dataset = phantoms.frames(TESTED, size=DRAWN, seed=HELD_OUT, polyps="always")
     images, masks = pairs(dataset)
-    found = predict_with(module, images)
+    predicted = predict_with(module, images)
     dice, iou = (
-        np.array([overlap(f[0], m, metric) for f, m in zip(found, masks, strict=True)])
+        np.array([overlap(p[0], m, metric) for p, m in zip(predicted, masks, strict=True)])
         for metric in get_args(Metric)
     )
     largest = dataset.metadata_values("polyp_size")
@@ -198,7 +209,7 @@ def unet_card(module: UNet, count: int, epochs: int, seed: int) -> str:
     return f"""# Phantom U-Net
 
 {_ABOUT}
-**What it is.** A U-Net that marks the polyps in an endoscopy frame: four levels of \
+**What it is.** A U-Net that segments the polyps in an endoscopy frame: four levels of \
 {", ".join(map(str, WIDTHS))}
 channels, {_parameters(module):,} parameters. Frames of any size are shrunk to {SIDE} x {SIDE}
 pixels, and its masks enlarged.
@@ -220,25 +231,25 @@ mean Dice {dice.mean():.3f}, median {np.median(dice):.3f}, mean IoU {iou.mean():
 def classifier_card(module: Classifier, count: int, epochs: int, seed: int) -> str:
     """Return the classifier's card, with figures that are measured here."""
     dataset = frames(TESTED, size=DRAWN, seed=HELD_OUT)
-    said = phantom_classifier.predict_with(module, pictures(dataset)).argmax(axis=1)
+    predicted = phantom_classifier.predict_with(module, pictures(dataset)).argmax(axis=1)
     true, places = classes_of(dataset), range(len(CLASSES))
-    table = np.array([[((true == t) & (said == s)).sum() for s in places] for t in places])
+    table = np.array([[((true == t) & (predicted == p)).sum() for p in places] for t in places])
     rows = [f"| {name} | {' | '.join(map(str, table[t]))} |" for t, name in enumerate(CLASSES)]
     listed = "\n".join(rows)
     return f"""# Phantom classifier
 
 {_ABOUT}
-**What it is.** A convolutional network that says which class an endoscopy frame is of:
-{", ".join(CLASSES)}. It is the way down of the phantom U-Net, with which its training began,
-and a layer: {_parameters(module):,} parameters. Frames of any size are shrunk to {SIDE} x {SIDE} \
-pixels.
+**What it is.** A convolutional network that classifies endoscopy frames: {", ".join(CLASSES)}.
+It has the encoder of the phantom U-Net, with whose weights its training began, and one layer:
+{_parameters(module):,} parameters. Frames of any size are shrunk to {SIDE} x {SIDE} pixels.
 
 {_training("a third of each class", count, epochs, seed)}
 Loss: cross-entropy.
 
 **Performance** on {TESTED} frames of {DRAWN} x {DRAWN} pixels that it was not trained on (seed \
 {HELD_OUT}):
-accuracy {(said == true).mean():.3f}. Frames by their class (rows) and by what it said (columns):
+accuracy {(predicted == true).mean():.3f}. Frames by true class (rows) and predicted class \
+(columns):
 
 | | {" | ".join(CLASSES)} |
 | --- | {" | ".join(["---:"] * len(CLASSES))} |
@@ -248,8 +259,8 @@ accuracy {(said == true).mean():.3f}. Frames by their class (rows) and by what i
 
 _ABOUT = """Written by `experiments/medtest/train_phantom.py`; do not edit by hand.
 
-**Intended use.** A test subject for audits, nothing else. It has seen synthetic frames alone and
-says nothing about a patient.
+**Intended use.** A model to audit, nothing else. It was trained on synthetic frames alone and is of
+no use on a patient's.
 """
 
 

@@ -23,9 +23,8 @@ def picture(data: Phantom, index: int) -> Image:
 @given(seed=st.integers(0, 10**6))
 def test_boxes_and_positions_agree_with_the_masks(seed: int) -> None:
     data = phantoms.frames(1, size=96, seed=seed, polyps="always")
-    for polyp, mask, box in zip(
-        data.scene(0).polyps, data.polyp_masks(0), data.polyp_boxes(0), strict=True
-    ):
+    drawing = data.drawing(0)
+    for polyp, mask, box in zip(data.scene(0).polyps, drawing.polyps, drawing.boxes, strict=True):
         x1, y1, x2, y2 = box
         inside = np.zeros_like(mask)
         inside[y1:y2, x1:x2] = True
