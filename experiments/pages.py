@@ -1,4 +1,6 @@
-"""Write one page, index.html, with all results of ``make bench`` in a folder.
+"""Write one page, index.html, with all results of ``make bench`` in a folder, within seconds.
+
+    python -m adaptive_vtt.experiments.pages
 
 It has a table for each CSV or JSON file, and links to HTML pages and pictures. Files in ``quick``
 come last and are marked, as short runs are no measurements.

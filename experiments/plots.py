@@ -13,8 +13,8 @@ COLOURS = {
     "uncertainty": "#0072B2",
     "uncertainty+unpredictability": "#D55E00",
 }
-"""Colours of the paper's strategies (a) to (d), in its order: Okabe and Ito's palette, which
-colour-blind readers can distinguish, too."""
+"""Colours of the paper's strategies (a) to (d), in its order. They are of Okabe and Ito's palette,
+which colour-blind readers can distinguish, too."""
 
 
 def band(x: Floats, low: Floats, high: Floats, colour: str, **more: Any) -> go.Scatter:

@@ -57,10 +57,10 @@ def options(
         arguments: The command line; None: that of the process.
         quick: Name of an option -> its default with ``--quick``; None: there is no short run.
         rest: Name of arguments without an option; "": there are none.
-        **defaults: Name of an option -> its default. False makes a flag, a list an option with
-            several values of the same type, and a mapping an option with several of its names (by
-            default all; commas may separate them). A type, alone or in a list, makes an option
-            of that type without a default.
+        **defaults: Name of an option -> its default. False makes a flag. A list makes an option
+            with several values of the same type. A mapping makes an option with several of its
+            names (by default all; commas may separate them). A type, alone or in a list, makes an
+            option of that type without a default.
 
     Raises:
         InputError: A name is not in its mapping.
@@ -78,12 +78,12 @@ def options(
     if rest:
         parser.add_argument(rest, nargs="*")
     if quick is not None:
-        parser.add_argument("--quick", action="store_true", help="a small run, to see it work")
+        parser.add_argument("--quick", action="store_true", help="a short run; no measurement")
         if parser.parse_known_args(arguments)[0].quick:
             parser.set_defaults(**{"out": QUICK, **quick})
     chosen = parser.parse_args(arguments)
     if quick is not None and chosen.quick:
-        show("--quick: a small run to see it work, not a measurement")
+        show("--quick: a short run, no measurement")
     for option, known in defaults.items():
         if isinstance(known, Mapping):
             names: list[str] = []

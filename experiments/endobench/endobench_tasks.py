@@ -1,8 +1,10 @@
-"""Count the calls that certify the accuracy of EndoBench's twelve tasks, adaptive and uniform.
+"""Count the calls that certify the accuracy of EndoBench's twelve tasks, in 3.5 minutes.
+
+    python -m adaptive_vtt.experiments.endobench.endobench_tasks
 
 There are as many questions per task as in EndoBench, 6,832 in all, without its options and scenes.
-The model is simulated: its answer is right with the published accuracy of the task (Table 2, with
-the names of the lesion tasks corrected). Every strategy certifies each task to the same half-width,
+The model is simulated: it is right with the published accuracy of the task (Table 2, with corrected
+names of the lesion tasks). Adaptive and uniform draws certify each task to the same half-width,
 with the same guarantee over all twelve. There is no question GP, as simulated answers depend only
 on the task. "covered" counts runs in which every interval held the truth at every moment. Draws are
 without replacement, so 6,832 calls are a census, and any strategy has to ask nearly all questions

@@ -1,4 +1,4 @@
-"""The changes of training images in Table 3 of MedMNIST-C, one per image or batch.
+"""Augmentations of Table 3 of MedMNIST-C, one per image or batch.
 
 MixUp (Zhang et al., ICLR 2018), CutMix (Yun et al., ICCV 2019) and RandAugment (Cubuk et al., 2020)
 have the strengths of that table: alpha .2, alpha 1, and one operation per image. The fourteen
@@ -16,17 +16,18 @@ from adaptive_vtt.types import Image
 
 MIXUP_ALPHA, CUTMIX_ALPHA = 0.2, 1.0
 SHEAR, SHIFT, TURN = 0.09, 0.136, 9.0
-"""Of an image's width or height; of its width or height; in degrees."""
+"""Shear and shift as shares of an image's width or height, and rotation in degrees."""
 ENHANCED = 0.27
-"""By how much brightness, colour, contrast and sharpness differ from 1."""
+"""Difference of the factors of brightness, colour, contrast and sharpness from 1."""
 KEPT_BITS, SOLARIZED = 7, 178
+"""Bits of a posterised grey level, and the least level that is inverted by solarising."""
 
 Batch = tuple[Tensor, Tensor]
 """Images (n, C, H, W) in [0, 1], and shares of classes (n, classes) that sum to 1."""
 
 
 def mixup(batch: Batch, rng: np.random.Generator) -> Batch:
-    """Blend each image, and its targets, with another of the batch, by one share for all."""
+    """Blend each image, and its targets, with another of the batch, in the same proportion."""
     images, targets = batch
     share, order = float(rng.beta(MIXUP_ALPHA, MIXUP_ALPHA)), _shuffled(len(images), rng)
     mixed = share * images + (1 - share) * images[order]
@@ -34,7 +35,7 @@ def mixup(batch: Batch, rng: np.random.Generator) -> Batch:
 
 
 def cutmix(batch: Batch, rng: np.random.Generator) -> Batch:
-    """Replace a rectangle of each image by that of another of the batch, one rectangle for all.
+    """Replace the same rectangle of each image by that of another of the batch.
 
     Targets are blended by area.
     """
@@ -50,9 +51,9 @@ def cutmix(batch: Batch, rng: np.random.Generator) -> Batch:
 
 def rand_augment(image: Image, rng: np.random.Generator) -> Image:
     """Return an image (H x W x C of uint8) after one of fourteen operations, or the identity."""
-    way = 1.0 if rng.random() < 0.5 else -1.0
+    sign = 1.0 if rng.random() < 0.5 else -1.0
     change = OPERATIONS[int(rng.integers(len(OPERATIONS)))]
-    changed: Image = np.asarray(change(image, way)).reshape(image.shape)
+    changed: Image = np.asarray(change(image, sign)).reshape(image.shape)
     return np.ascontiguousarray(changed)
 
 
@@ -61,7 +62,7 @@ def _shuffled(count: int, rng: np.random.Generator) -> Tensor:
 
 
 def _span(length: int, share: float, rng: np.random.Generator) -> tuple[int, int]:
-    """Return a span of ``share`` of the length around a uniform place, cut off at the ends."""
+    """Return start and end of a random span of ``share`` of the length, cut off at the ends."""
     middle, half = rng.integers(length), share * length / 2
     return max(0, round(middle - half)), min(length, round(middle + half))
 
@@ -75,15 +76,15 @@ def _moved(image: Image, matrix: list[list[float]]) -> Image:
     return np.asarray(cv2.warpAffine(image, about, (width, height), flags=cv2.INTER_NEAREST))
 
 
-def _turned(image: Image, way: float) -> Image:
-    angle = np.deg2rad(way * TURN)
+def _turned(image: Image, sign: float) -> Image:
+    angle = np.deg2rad(sign * TURN)
     c, s = float(np.cos(angle)), float(np.sin(angle))
     return _moved(image, [[c, s, 0], [-s, c, 0]])
 
 
-def _blended(image: Image, other: object, way: float) -> Image:
+def _blended(image: Image, other: object, sign: float) -> Image:
     """Return the image moved away from ``other`` or towards it."""
-    values = other + (1 + way * ENHANCED) * (image.astype(float) - other)
+    values = other + (1 + sign * ENHANCED) * (image.astype(float) - other)
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
@@ -104,19 +105,19 @@ def _stretched(channel: Image) -> Image:
 
 
 OPERATIONS: tuple[Callable[[Image, float], Image], ...] = (
-    lambda image, way: image.copy(),
-    lambda image, way: _moved(image, [[1, way * SHEAR, 0], [0, 1, 0]]),
-    lambda image, way: _moved(image, [[1, 0, 0], [way * SHEAR, 1, 0]]),
-    lambda image, way: _moved(image, [[1, 0, way * SHIFT * image.shape[1]], [0, 1, 0]]),
-    lambda image, way: _moved(image, [[1, 0, 0], [0, 1, way * SHIFT * image.shape[0]]]),
+    lambda image, sign: image.copy(),
+    lambda image, sign: _moved(image, [[1, sign * SHEAR, 0], [0, 1, 0]]),
+    lambda image, sign: _moved(image, [[1, 0, 0], [sign * SHEAR, 1, 0]]),
+    lambda image, sign: _moved(image, [[1, 0, sign * SHIFT * image.shape[1]], [0, 1, 0]]),
+    lambda image, sign: _moved(image, [[1, 0, 0], [0, 1, sign * SHIFT * image.shape[0]]]),
     _turned,
-    lambda image, way: _blended(image, 0.0, way),  # brightness
-    lambda image, way: _blended(image, image.mean(axis=2, keepdims=True), way),  # colour
-    lambda image, way: _blended(image, image.mean(), way),  # contrast
-    lambda image, way: _blended(image, _smoothed(image).astype(float), way),  # sharpness
-    lambda image, way: image & np.uint8(256 - 2 ** (8 - KEPT_BITS)),  # fewer grey levels
-    lambda image, way: np.where(image >= SOLARIZED, 255 - image, image),
-    lambda image, way: _by_channel(image, _stretched),
-    lambda image, way: _by_channel(image, lambda c: np.asarray(cv2.equalizeHist(np.array(c)))),
+    lambda image, sign: _blended(image, 0.0, sign),  # brightness
+    lambda image, sign: _blended(image, image.mean(axis=2, keepdims=True), sign),  # colour
+    lambda image, sign: _blended(image, image.mean(), sign),  # contrast
+    lambda image, sign: _blended(image, _smoothed(image).astype(float), sign),  # sharpness
+    lambda image, sign: image & np.uint8(256 - 2 ** (8 - KEPT_BITS)),  # fewer grey levels
+    lambda image, sign: np.where(image >= SOLARIZED, 255 - image, image),
+    lambda image, sign: _by_channel(image, _stretched),
+    lambda image, sign: _by_channel(image, lambda c: np.asarray(cv2.equalizeHist(np.array(c)))),
 )
-"""RandAugment's operations; each takes the way, 1 or -1, in which it goes."""
+"""RandAugment's operations, functions of an image and of the sign of the change, 1 or -1."""

@@ -1,20 +1,23 @@
-"""Audit two small networks on BCCD, photographs of stained blood, half of which they learned.
+"""Audit and retrain two small networks on BCCD, photographs of stained blood.
 
-``bccd_cells`` has the data and the networks. One network classifies tiles: are there white cells
-and platelets, and how many red cells, in three grades. The other one segments white cells. They are
-asked about tiles of the other half, under MedMNIST-C's blood profile and reductions (crop, stretch,
-rotate). The networks answer everything once; then audits replay the answers.
+    python -m adaptive_vtt.experiments.medmnistc.bccd --data BCCD
+
+``bccd_cells`` has the data and the networks, which are trained on half of the photographs. One
+network classifies tiles: presence of white cells, presence of platelets, and the number of red
+cells in three grades. The other one segments white cells. They are asked about tiles of the other
+half, under MedMNIST-C's blood profile and reductions (crop, stretch, rotate). They answer every
+question once, and audits replay the answers.
 
 - ``audits``: calls until every target is certified to the half-width, adaptive and uniform, with
   the same guarantee. "covered" counts runs in which every interval held the truth at every moment.
-  There are also the intervals of one run and the truth.
-- ``retraining``: further training of the audited network, with as many perturbed tiles as original
-  ones. The shares of relations are equal, or in proportion to the error rates that an audit of a
-  quarter of the photographs certified. "trained on" has original tiles alone. All are measured on
-  the last quarter, which neither training nor that audit used, by asking everything: the rates are
-  exact there, and estimates for other photographs.
+  Another table has the intervals of one run and the truth.
+- ``retraining``: error rates after further training of the classifier, on original tiles and as
+  many perturbed ones. The shares of relations are equal, or in proportion to the error rates that
+  an audit of a quarter of the photographs certified. "trained on" has original tiles alone. The
+  rates are exact on the last quarter, which neither training nor that audit used, and estimates for
+  other photographs.
 
-Without ``--data`` it prints what it skips, and where the data are.
+Without ``--data`` it only prints where the data are.
 """
 
 import copy
@@ -60,14 +63,22 @@ from .bccd_cells import (
 
 RELATIONS = ("identity", "medmnistc/bloodmnist", "reduction")
 ADAPTIVE = "certify"
-AGAIN = RATE / 3
-"""The learning rate with which training goes on."""
+RETRAINING_RATE = RATE / 3
+"""Learning rate of retraining."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The severities that are asked about, the epochs of both networks and of retraining, the
-    half-widths of the audits and of the audit that gives shares, and the number of photographs.
+    """Settings of a run.
+
+    Attributes:
+        severities: Severities to ask about.
+        cells: Epochs of the classifier.
+        masks: Epochs of the segmenter.
+        again: Epochs of retraining.
+        half_width: Half-width of audits.
+        search: Half-width of the audit that gives the shares.
+        photographs: Number of photographs; None: all.
     """
 
     severities: tuple[int, ...] = (2, 5)
@@ -84,9 +95,7 @@ QUICK = Sizes((5,), 1, 1, 1, 0.35, 0.4, 16)
 
 @dataclass(frozen=True)
 class Nets:
-    """The networks and the tiles that trained them; ``limits`` of the grades are from the same
-    tiles.
-    """
+    """The networks, the limits of grades, and the tiles to train on and to audit."""
 
     cells: CellNet
     masks: UNet
@@ -96,19 +105,19 @@ class Nets:
 
     @classmethod
     def of(cls, folder: Path, sizes: Sizes, seed: int) -> "Nets":
-        """Trained on half of the photographs in ``folder``."""
+        """Return networks that are trained on half of the photographs in ``folder``."""
         tiles = read(folder)
         if sizes.photographs is not None:
             tiles = tiles.of(np.arange(sizes.photographs))
-        half, other = (tiles.of(photographs) for photographs in halves(tiles, seed))
-        limits = limits_of(half)
-        cells = train_cells(half, limits, sizes.cells, seed)
-        return cls(cells, train_segmenter(half, sizes.masks, seed), limits, half, other)
+        trained, audited = (tiles.of(photographs) for photographs in halves(tiles, seed))
+        limits = limits_of(trained)
+        cells = train_cells(trained, limits, sizes.cells, seed)
+        return cls(cells, train_segmenter(trained, sizes.masks, seed), limits, trained, audited)
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A space to replay audits on: its model's answers, the targets, and the truth (K,)."""
+    """A space whose questions were all asked: the answers, the targets, and the truth (K,)."""
 
     space: QuestionSpace
     answers: pd.DataFrame
@@ -119,15 +128,15 @@ class Replayed:
     def of(
         cls,
         dataset: Dataset,
-        says: Callable[[list[Image]], Any],
+        predict: Callable[[list[Image]], Any],
         oracle: Oracle,
         targets: tuple[str, ...],
         severities: Sequence[int],
         relations: Sequence[str] = RELATIONS,
     ) -> "Replayed":
-        """Everything asked once."""
+        """Ask every question once, of the model with this ``predict``."""
         space = QuestionSpace(dataset, relations, severities=severities, oracle=oracle)
-        answers = all_answers(space, PythonModel(says))
+        answers = all_answers(space, PythonModel(predict))
         losses = all_losses(space, Recorded(answers))
         return cls(space, answers, targets, means(space, named_targets(space, targets), *losses))
 
@@ -142,14 +151,14 @@ class Replayed:
         )
 
     def runs(self, strategy: str, half_width: float, seeds: int) -> list[Row]:
-        """Run one audit per seed; strategies have the names of ``avtt compare``."""
+        """Run one audit per seed; the strategy has a name of ``avtt compare``."""
         begin = partial(self.begin, half_width)
         truth = tuple(self.truth.tolist())
         return [certified_run(Job(begin, strategy, s, truth=truth)) for s in range(seeds)]
 
 
 def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
-    """Return presence, grades and masks, on the photographs that trained nothing."""
+    """Return the benches of presence, grades and masks, on the photographs to audit."""
     tiles, levels = nets.audited, sizes.severities
     return {
         "cells present": Replayed.of(
@@ -165,7 +174,7 @@ def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
             Ordinal(),
             ("relations",),
             levels,
-            RELATIONS[:2],  # a part of a tile may show fewer cells
+            RELATIONS[:2],  # without reductions, since a part of a tile may show fewer cells
         ),
         "white cells segmented": Replayed.of(
             tiles.white(),
@@ -173,15 +182,15 @@ def benches(nets: Nets, sizes: Sizes) -> dict[str, Replayed]:
             MaskDrop("dice", (0.25,)),
             ("relations",),
             levels,
-            RELATIONS[1:],  # sources are what others are judged by
+            RELATIONS[1:],  # without the identity, since follow-ups are compared with sources
         ),
     }
 
 
-def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.DataFrame:
-    """Return the calls of uniform and adaptive audits, a row per question to the networks."""
+def audits(replays: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.DataFrame:
+    """Return the calls of uniform and adaptive audits, a row per bench."""
     rows = []
-    for name, bench in made.items():
+    for name, bench in replays.items():
         row: Row = {"asked": name, "questions": bench.space.size, "targets": len(bench.truth)}
         for how, strategy in (("uniform", UNIFORM), ("adaptive", ADAPTIVE)):
             runs = pd.DataFrame(bench.runs(strategy, half_width, seeds))
@@ -193,10 +202,10 @@ def audits(made: Mapping[str, Replayed], half_width: float, seeds: int) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
-    """Return what one adaptive audit of each certifies, and the truth, in per cent."""
+def intervals(replays: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
+    """Return the intervals of one adaptive audit of each bench, and the truth, in per cent."""
     rows = []
-    for name, bench in made.items():
+    for name, bench in replays.items():
         with bench.begin(half_width, seed=0) as audit:
             table = audit.run().targets
         for row, truth in zip(table.to_dict("records"), bench.truth.tolist(), strict=True):
@@ -214,35 +223,34 @@ def intervals(made: Mapping[str, Replayed], half_width: float) -> pd.DataFrame:
 
 
 def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
-    """Return error rates in per cent on tiles that neither training nor the audit used, a row per
-    target.
+    """Return error rates in per cent on tiles that neither training nor the audit used.
 
-    They are means over seeds of retraining, each with its own perturbations. The networks start the
-    same.
+    They are means over seeds of retraining, each of which has other perturbations and starts with
+    the same network. There is a row per target.
     """
     photographs = np.unique(nets.audited.photograph)
     middle = len(photographs) // 2
     searched, tabled = (nets.audited.of(p) for p in (photographs[:middle], photographs[middle:]))
-    shares = found_shares(nets.cells, searched, sizes)
-    show(pd.DataFrame({"share": shares}).round(3), "shares by what was found", index=True)
-    ways = {
+    shares = error_rates(nets.cells, searched, sizes)
+    show(pd.DataFrame({"share": shares}).round(3), "shares by error rates", index=True)
+    weightings = {
         "trained on": None,
         "equal shares": dict.fromkeys(shares, 1.0),
-        "by what was found": shares,
+        "by error rates": shares,
     }
-    found = {"before": _rates(nets.cells, tabled, sizes)}
-    for way, weights in ways.items():
+    table = {"before": _rates(nets.cells, tabled, sizes)}
+    for name, weights in weightings.items():
         rates = [
             _rates(_retrained(nets, weights, sizes.again, seed), tabled, sizes)
             for seed in range(seeds)
         ]
-        found[way] = pd.concat(rates, axis=1).mean(axis=1)
-        show(f"{way}: average {100 * found[way].iloc[-1]:.2f} %")
-    return (100 * pd.DataFrame(found)).round(1).rename_axis("target").reset_index()
+        table[name] = pd.concat(rates, axis=1).mean(axis=1)
+        show(f"{name}: average {100 * table[name].iloc[-1]:.2f} %")
+    return (100 * pd.DataFrame(table)).round(1).rename_axis("target").reset_index()
 
 
-def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
-    """Return relation -> error rate, as an audit of ``tiles`` estimates it."""
+def error_rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
+    """Return relation -> error rate, estimated by an audit of ``tiles``."""
     space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
     with Audit(
         space,
@@ -258,14 +266,16 @@ def found_shares(net: CellNet, tiles: Tiles, sizes: Sizes) -> dict[str, float]:
 
 
 def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, seed: int) -> CellNet:
-    """Return a network after further training on its tiles; perturbed ones have the presence and
-    the grade of their sources.
+    """Return the classifier after further training on its tiles and perturbed ones.
+
+    Perturbed tiles have the presence and the grade of their sources. Without ``weights`` (relation
+    -> its share), the original tiles are repeated instead.
     """
     images, wanted = nets.trained.images, cell_targets(nets.trained, nets.limits)
     augment = None if weights is None else Augment(RELATIONS[1:], seed=seed, weights=weights)
     dataset = nets.trained.presence()
     samples = (dataset.sample(k) for k in range(len(dataset)))
-    again = (
+    added = (
         images
         if augment is None
         else [augment.pair(sample.require_image(), sample.masks)[0] for sample in samples]
@@ -273,20 +283,18 @@ def _retrained(nets: Nets, weights: Mapping[str, float] | None, epochs: int, see
     module = copy.deepcopy(nets.cells)
     fit(
         module,
-        pixels([*images, *again]),
+        pixels([*images, *added]),
         torch.cat([wanted, wanted]),
         cell_loss,
         epochs=epochs,
-        rate=AGAIN,
+        rate=RETRAINING_RATE,
         seed=seed,
     )
     return module
 
 
 def _rates(net: CellNet, tiles: Tiles, sizes: Sizes) -> pd.Series:
-    """Return the mean loss of every target over all questions about ``tiles``, and "average", of
-    all.
-    """
+    """Return the mean loss of every target over all questions about ``tiles``."""
     space = QuestionSpace(tiles.presence(), RELATIONS, severities=sizes.severities)
     losses = all_losses(space, PythonModel(partial(presence_of, net)))
     targets = named_targets(space, ["concepts", "relations", "overall"])
@@ -303,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds=3,
     )
     if chosen.data is None:
-        show(f"BCCD: skipped, as {WHERE}")
+        show(WHERE)
         return
     sizes = QUICK if chosen.quick else Sizes()
     nets = Nets.of(chosen.data, sizes, seed=0)
@@ -316,9 +324,9 @@ def _tables(
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each table with its name, as soon as it is complete."""
     if "audits" in only:
-        made, width = benches(nets, sizes), sizes.half_width
-        yield "intervals", intervals(made, width)
-        yield "audits", audits(made, width, seeds)
+        replays, width = benches(nets, sizes), sizes.half_width
+        yield "intervals", intervals(replays, width)
+        yield "audits", audits(replays, width, seeds)
     if "retraining" in only:
         yield "retraining", retraining(nets, sizes, seeds)
 

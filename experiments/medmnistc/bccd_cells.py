@@ -1,14 +1,14 @@
-"""BCCD, 364 photographs of stained blood with boxes, and two small networks that learn half of it.
+"""BCCD, 364 photographs of stained blood with boxes, and two small networks to train on half of it.
 
 The data are by Shenggan Cheng, BCCD dataset, MIT licence, https://github.com/Shenggan/BCCD_Dataset.
-The folder ``BCCD`` there has the layout of PASCAL VOC. Users download it; nothing is fetched.
+The folder ``BCCD`` there has the layout of PASCAL VOC. It is not downloaded automatically.
 
-Nearly every photograph shows a white cell, so a network that always answers yes would hardly ever
-miss one. So each photograph is cut into four tiles, a third of which show one. A cell is in a tile
-that shows at least half of its box. If a tile shows a smaller part, its truth is unknown. Masks are
-ellipses in the boxes, since nobody outlined the cells.
+Nearly every photograph shows a white cell, so a network that always answers yes would be right
+about nearly all of them. Each photograph is therefore cut into four tiles, a third of which show a
+white cell. A cell is in a tile that shows at least half of its box. If a tile shows a smaller part,
+its truth is unknown. Masks are ellipses in the boxes, since the data have no outlines.
 
-Photographs of one slide are in both halves, as the data set does not state which belong together.
+Photographs of one slide may be in both halves, as the data do not state which belong together.
 """
 
 from collections.abc import Sequence
@@ -33,26 +33,34 @@ from ..medtest.phantom_unet import FOLD, WIDTHS, UNet, logits, pixels
 from ..medtest.train_phantom import dice_loss, fit, mask_targets
 
 WHERE = (
-    "it takes BCCD, 364 photographs of stained blood with boxes (MIT licence): get the folder "
-    "BCCD of https://github.com/Shenggan/BCCD_Dataset, and name it by --data"
+    "BCCD: skipped; --data FOLDER reads it, the folder BCCD of "
+    "https://github.com/Shenggan/BCCD_Dataset (364 photographs, MIT licence)"
 )
 CONCEPTS = {"white cells": "WBC", "platelets": "Platelets"}
-"""What is asked about, and its class in the annotations."""
+"""Concept -> its class in the annotations."""
 RED = "RBC"
 GRADES = ("few red cells", "some red cells", "many red cells")
 HEIGHT, WIDTH = 96, 128
-"""Of a tile, in pixels; the nets see it at 96 x 96."""
+"""Height and width of a tile in pixels; networks receive it at 96 x 96."""
 ACROSS = 2
 """Tiles along each side of a photograph."""
-THERE, PERHAPS = 0.5, 0.1
-"""The share of its box that a tile has to show for a cell to be there, and for it to be unknown."""
+PRESENT, UNKNOWN = 0.5, 0.1
+"""Least share of a cell's box that is in a tile if the cell is present, and if it is unknown."""
 RATE = 3e-3
+"""Learning rate."""
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """n tiles: ``present`` (n, 2) of 0, 1 and NaN, the number of red cells ``red`` (n,), one mask
-    per concept or None, and the ``photograph`` (n,) that each was cut from."""
+    """n tiles of photographs.
+
+    Attributes:
+        images: The tiles.
+        present: (n, 2) truths of the concepts: 0, 1, or NaN if unknown.
+        red: (n,) numbers of red cells.
+        masks: Mask of each concept, None without one.
+        photograph: (n,) numbers of the photographs that the tiles were cut from.
+    """
 
     images: list[Image]
     present: Floats
@@ -64,7 +72,7 @@ class Tiles:
         return len(self.images)
 
     def of(self, photographs: npt.ArrayLike) -> "Tiles":
-        """Those of some photographs."""
+        """Return the tiles of some photographs."""
         rows = np.flatnonzero(np.isin(self.photograph, photographs))
         images, masks = ([part[r] for r in rows] for part in (self.images, self.masks))
         return Tiles(images, self.present[rows], self.red[rows], masks, self.photograph[rows])  # type: ignore[arg-type]
@@ -113,7 +121,7 @@ def read(folder: Path) -> Tiles:
 
 
 def halves(tiles: Tiles, seed: int) -> tuple[Indices, Indices]:
-    """Return the photographs to learn from, and those to be audited."""
+    """Return the photographs to train on, and those to audit."""
     photographs = generator(seed, "bccd halves").permutation(np.unique(tiles.photograph))
     middle = len(photographs) // 2
     return photographs[:middle], photographs[middle:]
@@ -126,6 +134,7 @@ def _places() -> list[tuple[int, int]]:
 def _tile(
     sample: Sample, row: int, column: int
 ) -> tuple[Image, list[float], int, list[Mask | None]]:
+    """Return a tile's image, truths, number of red cells, and masks."""
     image = sample.require_image()
     height, width = image.shape[0] // ACROSS, image.shape[1] // ACROSS
     top, left = row * height, column * width
@@ -135,17 +144,17 @@ def _tile(
     shares = [(box, common(box, frame) / box.area) for box in sample.boxes]
     present, masks = [], []
     for label in CONCEPTS.values():
-        mine = [(box, share) for box, share in shares if box.label == label]
-        most = max((share for _, share in mine), default=0.0)
-        present.append(1.0 if most >= THERE else np.nan if most > PERHAPS else 0.0)
-        boxes = [box for box, share in mine if share > 0]
-        masks.append(_ellipses(boxes, frame) if most >= THERE else None)
-    red = sum(share >= THERE for box, share in shares if box.label == RED)
+        own = [(box, share) for box, share in shares if box.label == label]
+        most = max((share for _, share in own), default=0.0)
+        present.append(1.0 if most >= PRESENT else np.nan if most > UNKNOWN else 0.0)
+        boxes = [box for box, share in own if share > 0]
+        masks.append(_ellipses(boxes, frame) if most >= PRESENT else None)
+    red = sum(share >= PRESENT for box, share in shares if box.label == RED)
     return small, present, red, masks
 
 
 def _ellipses(boxes: Sequence[Box], frame: Box) -> Mask:
-    """Return the ellipses in the boxes, as far as they are in the frame, HEIGHT x WIDTH."""
+    """Return the parts of the boxes' ellipses that are in the frame, HEIGHT x WIDTH."""
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
     x, y = WIDTH / (frame.right - frame.left), HEIGHT / (frame.bottom - frame.top)
     for box in boxes:
@@ -159,7 +168,7 @@ def _ellipses(boxes: Sequence[Box], frame: Box) -> Mask:
 
 
 def grade(red: Indices, limits: Sequence[float]) -> Indices:
-    """Return 0, 1 or 2 for every number of red cells: the number of ``limits`` below it."""
+    """Return the grade 0, 1 or 2 of every number of red cells: the number of limits below it."""
     return (red[:, None] > np.asarray(limits)).sum(axis=1)
 
 
@@ -170,8 +179,9 @@ def limits_of(tiles: Tiles) -> tuple[float, float]:
 
 
 class CellNet(nn.Module):
-    """The encoder of the phantom's U-Net, the maximum of each channel, which shows whether
-    something is there, and the mean, which shows how much, and a linear layer.
+    """The encoder of the phantom's U-Net, maximum and mean of each channel, and a linear layer.
+
+    The maximum shows presence, and the mean shows amounts.
     """
 
     def __init__(self) -> None:
@@ -180,8 +190,10 @@ class CellNet(nn.Module):
         self.head = nn.Linear(2 * WIDTHS[-1], len(CONCEPTS) + len(GRADES))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, 3, H, W), float in [0, 1], sides divisible by 16, to logits (n, 5): of each
-        concept, then of each grade."""
+        """Return logits (n, 5) of each concept and then of each grade.
+
+        Images are (n, 3, H, W), float in [0, 1], with sides divisible by 16.
+        """
         features = nn.functional.pixel_unshuffle(images, FOLD)
         for place, each in enumerate(self.blocks):
             features = each(nn.functional.max_pool2d(features, 2) if place else features)
@@ -192,15 +204,18 @@ class CellNet(nn.Module):
 
 
 def cell_loss(logit: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross-entropy of known targets: logits (n, 5), and per tile (n, 3) 0, 1 or NaN per
-    concept, and the grade.
+    """Return the cross-entropy of known targets.
+
+    Args:
+        logit: (n, 5) outputs of the network.
+        targets: (n, 3): 0, 1 or NaN (unknown) for each concept, and the grade.
     """
     wanted = targets[:, : len(CONCEPTS)]
     known = ~wanted.isnan()
-    there = nn.functional.binary_cross_entropy_with_logits(
+    presence = nn.functional.binary_cross_entropy_with_logits(
         logit[:, : len(CONCEPTS)][known], wanted[known]
     )
-    return there + nn.functional.cross_entropy(logit[:, len(CONCEPTS) :], targets[:, -1].long())
+    return presence + nn.functional.cross_entropy(logit[:, len(CONCEPTS) :], targets[:, -1].long())
 
 
 def cell_targets(tiles: Tiles, limits: Sequence[float]) -> Tensor:
@@ -210,7 +225,7 @@ def cell_targets(tiles: Tiles, limits: Sequence[float]) -> Tensor:
 
 
 def train_cells(tiles: Tiles, limits: Sequence[float], epochs: int, seed: int) -> CellNet:
-    """Return a network trained on which cells the tiles show."""
+    """Return a classifier that is trained on the presence and the grades of cells."""
     torch.manual_seed(seed)
     module, wanted = CellNet(), cell_targets(tiles, limits)
     fit(module, pixels(tiles.images), wanted, cell_loss, epochs=epochs, rate=RATE, seed=seed)
@@ -218,24 +233,24 @@ def train_cells(tiles: Tiles, limits: Sequence[float], epochs: int, seed: int) -
 
 
 def train_segmenter(tiles: Tiles, epochs: int, seed: int) -> UNet:
-    """Return a network trained on where the white cells of the tiles are."""
+    """Return a segmenter that is trained on the masks of white cells."""
     torch.manual_seed(seed)
     empty = np.zeros((HEIGHT, WIDTH), bool)
     known = [r for r in range(len(tiles)) if not np.isnan(tiles.present[r, 0])]
     masks = mask_targets([empty if (m := tiles.masks[r][0]) is None else m for r in known])
     module = UNet()
-    seen = pixels([tiles.images[r] for r in known])
-    fit(module, seen, masks, dice_loss, epochs=epochs, rate=RATE, seed=seed)
+    images = pixels([tiles.images[r] for r in known])
+    fit(module, images, masks, dice_loss, epochs=epochs, rate=RATE, seed=seed)
     return module
 
 
 def presence_of(module: CellNet, images: Sequence[Image]) -> Floats:
     """Return the probability of each concept, n x 2."""
-    said: Tensor = logits(module, pixels(images))[:, : len(CONCEPTS)].double().sigmoid()
-    return np.asarray(said.numpy())
+    p: Tensor = logits(module, pixels(images))[:, : len(CONCEPTS)].double().sigmoid()
+    return np.asarray(p.numpy())
 
 
 def grades_of(module: CellNet, images: Sequence[Image]) -> Floats:
     """Return the probability of each grade, n x 3."""
-    said = logits(module, pixels(images))[:, len(CONCEPTS) :].double()
-    return np.asarray(torch.softmax(said, dim=1).numpy())
+    of_grades = logits(module, pixels(images))[:, len(CONCEPTS) :].double()
+    return np.asarray(torch.softmax(of_grades, dim=1).numpy())

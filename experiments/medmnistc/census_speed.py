@@ -1,10 +1,12 @@
 """Compare the CPU time of a census with that of an audit, of its necessary parts, and of a loop.
 
+    python -m adaptive_vtt.experiments.medmnistc.census_speed
+
 A small network with nine classes is asked about the corruptions of one data set of MedMNIST-C, at
-28 x 28 pixels and all five severities. The table has the CPU time of one process for
+28 x 28 pixels and all five severities. The table has the CPU time of one process, per question, for
 
 - a census with its result and report;
-- making the images alone, and asking the network alone, which every census has to do;
+- making the images alone, and asking the network alone, which are parts of every census;
 - an audit of --calls calls;
 - a plain loop over the package medmnistc that counts wrong answers, if the package is installed
   (see ``medmnistc_reference``).
@@ -68,8 +70,8 @@ def network() -> Callable[[list[Image]], Any]:
 
 def parts(images: Sequence[Any]) -> Iterator[list[Any]]:
     """Yield the images in batches."""
-    left = iter(images)
-    while part := [*islice(left, BATCH)]:
+    rest = iter(images)
+    while part := [*islice(rest, BATCH)]:
         yield part
 
 
@@ -94,7 +96,7 @@ def of_census(space: QuestionSpace, predict: Any) -> float:
 
 
 def of_audit(space: QuestionSpace, predict: Any, calls: int) -> float:
-    """Return the CPU seconds of an audit of so many calls."""
+    """Return the CPU seconds of an audit of ``calls`` calls."""
     audit = Audit(space, PythonModel(predict), half_width=0.001, targets=["overall"], budget=calls)
     with audit:
         return seconds(audit.run)
@@ -132,7 +134,7 @@ def of_loop(tiles: Sequence[Image], predict: Any) -> float | None:
 
 
 def measure(images: int, calls: int) -> pd.DataFrame:
-    """Return questions, CPU ms per question, and its ratio to the census, a row per way."""
+    """Return questions, CPU ms per question, and its ratio to the census, by kind of work."""
     space, tiles = questions(images)
     predict = network()
     predict(tiles)
@@ -145,8 +147,8 @@ def measure(images: int, calls: int) -> pd.DataFrame:
         (f"an audit of {calls} calls", calls * CLASSES, of_audit(space, predict, calls)),
         ("a loop over medmnistc", count, of_loop(tiles, predict)),
     ]
-    rows = [(way, n, 1000 * s / n) for way, n, s in measured if s is not None]
-    table = pd.DataFrame(rows, columns=["way", "questions", "ms per question"])
+    rows = [(work, n, 1000 * s / n) for work, n, s in measured if s is not None]
+    table = pd.DataFrame(rows, columns=["work", "questions", "ms per question"])
     return table.assign(**{"times the census": table["ms per question"] / rows[0][2]})
 
 

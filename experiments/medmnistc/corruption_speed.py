@@ -1,9 +1,11 @@
 """Compare MedMNIST-C's corruptions with those of the PyPI package medmnistc 0.1.0, and their time.
 
-The 21 corruptions change a 224 x 224 colour image at severity 3, each in the profile of the first
-data set that has it. Our calls and the package's alternate in one process on one core, and times
-are medians of its CPU time. ``medmnistc_reference.py`` lists what must be installed. Without the
-package, the table has our times only.
+    python -m adaptive_vtt.experiments.medmnistc.corruption_speed
+
+Each of the 21 corruptions changes a 224 x 224 colour image at severity 3, in the profile of the
+first data set that has it. Our calls and the package's alternate in one process on one core, and
+times are medians of its CPU time. ``medmnistc_reference`` lists the packages to install. Without
+them, the table has our times only.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Use the PyPI package medmnistc 0.1.0, patched at run time only as far as NumPy 2 needs.
+"""Use the PyPI package medmnistc 0.1.0, with the patches at run time that NumPy 2 needs.
 
 The package is the reference of the parity and speed tables and of the golden arrays. It is no
 dependency. Install it into a temporary folder that is on PYTHONPATH:

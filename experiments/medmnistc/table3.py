@@ -1,21 +1,24 @@
-"""Table 3 of MedMNIST-C in our own setting: does training on the corruptions make models robust?
+"""Measure the robustness of networks trained on corruptions (Table 3 of MedMNIST-C), in 9 minutes.
 
-Source: Di Salvo et al., MedMNIST-C (2024), section 3, "Data augmentation". Two tasks stand in for
-its twelve sets, and a small network trained from nothing for its ResNet18: the ten garments of
-the bundled Fashion-MNIST images under the profile of pneumoniamnist, and the three kinds of cells
-of BCCD (boxes cut out of the photographs, 64 x 64 pixels) under that of bloodmnist. Of BCCD one
-half of the photographs is trained on, cells of the other half are tested.
+    python -m adaptive_vtt.experiments.medmnistc.table3 --data BCCD
 
-A score is AUC (one class against the rest, mean over classes) or balanced accuracy (mean recall),
-in per cent: the mean over five severities of a corruption, then over corruptions and seeds.
-"ours" trains on the corruptions that it is tested on, as a bound; "ours (k-F)" is the honest one:
-the corruptions fall into the paper's categories, and each is tested by a network that was
-trained on the other categories. p: Wilcoxon's signed-rank test, two-sided, over corruptions
-(scores of the same networks, so p is rough): against no augmentation, and against "ours (k-F)".
-"paper: set" and "paper: mean": the paper's AUC, and gains over it, on the set that the profile is
-of, and over all twelve sets.
+Source: Di Salvo et al., MedMNIST-C (2024), section 3, "Data augmentation". Instead of its twelve
+sets there are two tasks, and instead of its ResNet18 a small network with random weights at first:
+the ten garments of the bundled Fashion-MNIST images, with the profile of pneumoniamnist, and the
+three kinds of cells of BCCD (boxes cut out of the photographs, 64 x 64 pixels), with that of
+bloodmnist. One half of BCCD's photographs is for training, and the other half for tests.
 
-Writes table3.csv and, of every corruption, table3-corruptions.csv.
+Scores are AUC (each class against the rest, mean over classes) and balanced accuracy (mean recall),
+in per cent. They are means over the five severities of a corruption, and then over corruptions and
+seeds. "ours" is an upper bound: it trains on the corruptions of the tests. "ours (k-F)" does not:
+each of the paper's categories of corruptions is tested with a network that was trained on the
+others. "p" is of Wilcoxon's two-sided signed-rank test over corruptions, of the gain over no
+augmentation, and "p k-F" of the gain of "ours (k-F)". Both are rough, since the scores are of the
+same networks. "paper: set" and "paper: mean" are the paper's AUC without augmentation, and gains
+over it, on the profile's set and on average over all twelve.
+
+Writes table3.csv, table3-over.csv with the gains of "ours (k-F)" over both tasks, and
+table3-corruptions.csv with every score.
 """
 
 import time
@@ -36,6 +39,7 @@ from adaptive_vtt.datasets import from_voc
 from adaptive_vtt.datasets.formats.fashion_mnist import load_arrays
 from adaptive_vtt.datasets.regions import object_regions
 from adaptive_vtt.experiments.medmnistc.augmentations import Batch, cutmix, mixup, rand_augment
+from adaptive_vtt.experiments.medmnistc.bccd_cells import WHERE
 from adaptive_vtt.experiments.program import options, show
 from adaptive_vtt.experiments.tables.layout import tables_of
 from adaptive_vtt.relations import medmnistc
@@ -45,10 +49,6 @@ from adaptive_vtt.types import Image
 from adaptive_vtt.utils.files import write_text
 from adaptive_vtt.utils.random_streams import generator
 
-WHERE = (
-    "BCCD: skipped; --data FOLDER reads it, the folder BCCD of "
-    "https://github.com/Shenggan/BCCD_Dataset (364 photographs, MIT licence)"
-)
 NONE, OURS, FOLDS = "none", "ours", "ours (k-F)"
 PROFILES = {"fashion": "pneumoniamnist", "BCCD": "bloodmnist"}
 SIDE, CELLS = 64, ("RBC", "WBC", "Platelets")
@@ -86,7 +86,7 @@ class Task:
 
 @dataclass(frozen=True)
 class How:
-    """How images are changed while training: one by one, or a batch at a time."""
+    """Augmentation of training images, one by one or a batch at a time."""
 
     image: Callable[[Image, np.random.Generator], Image] | None = None
     batch: Callable[[Batch, np.random.Generator], Batch] | None = None
@@ -134,9 +134,9 @@ def bccd_task(folder: Path, sizes: Sizes) -> Task:
 
 
 def network(side: int, channels: int, classes: int) -> nn.Module:
-    """Three blocks of convolution, batch norm, ReLU and pooling; the mean of each channel.
+    """Return a network of three blocks (convolution, batch norm, ReLU, pooling) and a linear layer.
 
-    Images are first shrunk by whole pixels, to 28 to 55 on a side.
+    Images are first shrunk by a whole factor, to a side of 28 to 55 pixels.
     """
     blocks: list[nn.Module] = [nn.AvgPool2d(max(1, side // 28))]
     for a, b in zip((channels, 16, 32), (16, 32, 64), strict=True):
@@ -146,9 +146,7 @@ def network(side: int, channels: int, classes: int) -> nn.Module:
 
 
 def trained(task: Task, how: How, epochs: int, seed: int) -> nn.Module:
-    """Return a network trained from random weights; its start and the order of images do not depend
-    on ``how``.
-    """
+    """Return a trained network; first weights and the order of images depend on the seed alone."""
     torch.manual_seed(seed)
     classes = int(task.labels.max()) + 1
     _, side, _, channels = task.images.shape
@@ -184,13 +182,13 @@ def scores(module: nn.Module, images: Image, wanted: Labels) -> tuple[float, flo
     """Return AUC and balanced accuracy, in per cent."""
     with torch.inference_mode():
         parts = [module(pixels(part)) for part in np.array_split(images, len(images) // 256 + 1)]
-    said = torch.softmax(torch.cat(parts).double(), dim=1).numpy()
+    p = torch.softmax(torch.cat(parts).double(), dim=1).numpy()
     each = [
-        roc_auc_score(wanted == k, said[:, k])
-        for k in range(said.shape[1])
+        roc_auc_score(wanted == k, p[:, k])
+        for k in range(p.shape[1])
         if 0 < (wanted == k).sum() < len(wanted)
     ]
-    balanced = balanced_accuracy_score(wanted, said.argmax(axis=1))
+    balanced = balanced_accuracy_score(wanted, p.argmax(axis=1))
     return 100 * float(np.mean(each)), 100 * float(balanced)
 
 
@@ -204,23 +202,22 @@ def corrupted(images: Image, relation: Corruption) -> list[Image]:
 
 
 def folds(relations: Sequence[Corruption]) -> dict[str, list[Corruption]]:
-    """Return the corruptions by category."""
-    found = {
+    """Return the corruptions by category, without empty categories."""
+    by_category = {
         category: [r for r in relations if r.name.rpartition("/")[2] in names]
         for category, names in medmnistc.CATEGORIES.items()
     }
-    return {category: members for category, members in found.items() if members}
+    return {category: members for category, members in by_category.items() if members}
 
 
 def measured(task: Task, sizes: Sizes, seed: int) -> Iterator[dict[str, object]]:
-    """Return a row per augmentation and corruption, and one for clean images."""
+    """Yield the scores of each augmentation on clean images and on each corruption."""
     tests = {r.name: corrupted(task.tested, r) for r in task.corruptions}
 
     def rows(module: nn.Module, how: str, names: Sequence[str]) -> Iterator[dict[str, object]]:
         versions = {"clean": [task.tested], **{name: tests[name] for name in names}}
         for name, several in versions.items():
-            found = np.array([scores(module, images, task.wanted) for images in several])
-            auc, balanced = found.mean(axis=0)
+            auc, balanced = np.mean([scores(module, i, task.wanted) for i in several], axis=0)
             yield {
                 "task": task.name,
                 "augmentation": how,
@@ -276,7 +273,7 @@ def published(flag: str, how: str) -> dict[str, float]:
 
 
 def over_tasks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the gains of "ours (k-F)" over each other one, over the corruptions of all tasks."""
+    """Return the gains of "ours (k-F)" over every other augmentation, on all tasks together."""
     kept = frame[frame["corruption"] != "clean"].copy()
     kept["corruption"] = kept["task"] + "/" + kept["corruption"]
     rows = []
@@ -302,7 +299,7 @@ def tables(
 ) -> Mapping[str, pd.DataFrame]:
     """Measure, write the scores so far after every seed, and return the summaries."""
     rows: list[dict[str, object]] = []
-    found: dict[str, pd.DataFrame] = {}
+    summaries: dict[str, pd.DataFrame] = {}
     for seed in range(seeds):
         for task in tasks:
             started = time.process_time()
@@ -310,10 +307,10 @@ def tables(
             spent = time.process_time() - started
             show(f"{task.name}, seed {seed}: {spent:.0f} s of processor time")
             frame = pd.DataFrame(rows)
-            found = {"table3": summary(frame), "table3-over": over_tasks(frame)}
-            for name, table in {**found, "table3-corruptions": frame}.items():
+            summaries = {"table3": summary(frame), "table3-over": over_tasks(frame)}
+            for name, table in {**summaries, "table3-corruptions": frame}.items():
                 write_text(out / f"{name}.csv", table.round(4).to_csv(index=False))
-    return found
+    return summaries
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -326,8 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tasks.append(bccd_task(chosen.data, sizes))
     for task in tasks:
         show(f"{task.name}: {len(task.images)} images to train on, {len(task.tested)} tested")
-    found = tables(tasks, sizes, chosen.seeds, chosen.out)
-    for table in found.values():
+    for table in tables(tasks, sizes, chosen.seeds, chosen.out).values():
         tested = [
             name for name in map(str, table) if name.endswith((" p", " p k-F")) or name == "p"
         ]

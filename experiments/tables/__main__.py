@@ -1,9 +1,9 @@
-"""Join runs into a paper's tables, with the paper's own figures below.
+"""Join runs into a paper's tables, with the paper's own figures below, within seconds.
 
-A run is the folder of an audit, a census or a comparison. It may be named for the table:
-FOLDER=MODEL, FOLDER=MODEL@SET or FOLDER=@SET. Cells show an estimate and its certified interval;
-exact figures, and those of the papers, have none. LaTeX has estimates alone, as papers print them.
-Without a run the papers' figures are printed.
+A run is the folder of an audit, a census or a comparison, with an optional name for the table:
+FOLDER=MODEL, FOLDER=MODEL@SET or FOLDER=@SET. Cells have an estimate and its certified interval;
+exact figures and those of the papers have no interval. LaTeX has estimates alone. Without a run the
+paper's figures are printed.
 
 Example: python -m adaptive_vtt.experiments.tables medmnistc runs/oct=ours runs/blood=ours
 """
@@ -32,12 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paper", choices=PAPERS, help="whose tables")
+    parser.add_argument("paper", choices=PAPERS, help="the paper")
     parser.add_argument("runs", nargs="*", metavar="RUN", help="FOLDER[=MODEL][@SET]")
-    after = "runs of retrained models, compared with those before them"
+    after = "runs of retrained models, to compare with RUN"
     parser.add_argument("--after", nargs="+", default=[], metavar="RUN", help=after)
-    parser.add_argument("--format", choices=FORMATS, help="print that instead of a table")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write every format into a folder")
+    parser.add_argument("--format", choices=FORMATS, help="print this format")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write all formats into a folder")
     chosen = parser.parse_args(arguments)
     try:
         runs, retrained = (list(map(read_run, named)) for named in (chosen.runs, chosen.after))

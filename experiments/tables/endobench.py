@@ -1,10 +1,10 @@
 """EndoBench (2025): Tables 2, 3, 5 and 6, accuracies per task, scene, visual prompt and subtask.
 
 The lesion tasks of Table 2 have their corrected names (``taxonomy``). "overall" is the micro
-average over all 6,832 questions. Physicians (section 4.1, B.2) answered 255 questions; the counts
-behind their percentages follow from what is printed, so their row has intervals (Clopper and
-Pearson, 95 % each by itself). The published models were asked zero-shot, one question per prompt,
-and read by the letter of their reply.
+average over all 6,832 questions. Physicians (section 4.1, B.2) answered 255 questions. Their counts
+of right answers follow from the printed percentages, so their row has intervals (Clopper and
+Pearson, 95 % each). The published models were asked zero-shot, one question per prompt, and their
+replies were read by the letter of the option.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ NUMBERS = ("2", "3", "5")
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
-    """Return Tables 2, 3, 5 and 6. Raises InputError for a run that has no cell of them."""
+    """Return Tables 2, 3, 5 and 6. Raise InputError for a run that has no cell of them."""
     if after:
         raise InputError(f"{after[0].folder}: --after: EndoBench retrained no model")
-    every = tables_of("endobench")
+    by_number = tables_of("endobench")
     for run in runs:
-        shorts = [short for number in NUMBERS for (short,) in every[number].columns]
-        found = {short: c for short in shorts if (c := _accuracy(run, short)) is not None}
-        if run.compared or not found:
+        shorts = [short for number in NUMBERS for (short,) in by_number[number].columns]
+        cells = {short: c for short in shorts if (c := _accuracy(run, short)) is not None}
+        if run.compared or not cells:
             raise InputError(
                 f"{run.folder}: expected accuracies of EndoBench's tasks, found none; audit with "
                 "targets = ['overall', 'concepts', 'group:subtask', 'group:scene', "
@@ -39,25 +39,25 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
             )
         thought = run.template == TEMPLATE
         for number in NUMBERS:
-            for (short,) in every[number].columns:
-                if short in found:
+            for (short,) in by_number[number].columns:
+                if short in cells:
                     row = run.model + THOUGHT * thought, run.dataset
-                    every[number].add(row, (short,), found[short], run.folder)
-        if OVERALL in found:
+                    by_number[number].add(row, (short,), cells[short], run.folder)
+        if OVERALL in cells:
             row = run.dataset, STEPWISE if thought else DIRECT
-            every["6"].add(row, (run.model,), found[OVERALL], run.folder)
-    return list(every.values())
+            by_number["6"].add(row, (run.model,), cells[OVERALL], run.folder)
+    return list(by_number.values())
 
 
 def names() -> dict[str, str]:
     """Return abbreviation -> name of tasks, subtasks and scenes."""
-    found = {task.short: task.name for task in TASKS}
-    found |= {short: name for task in TASKS for name, short, _ in task.subtasks}
-    return found | {short: scene for scene, (short, _) in SCENES.items()}
+    tasks = {task.short: task.name for task in TASKS}
+    subtasks = {short: name for task in TASKS for name, short, _ in task.subtasks}
+    return {**tasks, **subtasks, **{short: scene for scene, (short, _) in SCENES.items()}}
 
 
 def _accuracy(run: Run, short: str) -> Cell | None:
-    """The accuracy of a column: overall, of a task, of a scene, a subtask or a visual prompt."""
+    """Return the accuracy of a column: overall, or of a task, scene, subtask or visual prompt."""
     if short == OVERALL:
         tasks = {task.name for task in TASKS}
         asked = set(run.rates["concept"].dropna())

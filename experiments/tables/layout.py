@@ -1,4 +1,4 @@
-"""A table of a paper: its rows from runs, the published rows below, and the forms it is printed in.
+"""Tables of papers, with rows of runs above the published ones, and their formats.
 
 A cell of a run is an estimate with its certified interval, or an exact figure. The papers print no
 intervals.
@@ -24,17 +24,17 @@ from ..program import show
 Key = tuple[str, ...]
 """Names of a row or of a column, one per level."""
 PAPER = " (paper)"
-"""After the name of a model whose figures are the paper's."""
+"""Suffix of the names of models whose figures are the paper's."""
 FORMATS = {"csv": "csv", "latex": "tex", "markdown": "md"}
 """Format -> suffix of its files."""
 SHARED = {"error"}
-"""First levels whose rows are the same in the paper and in runs; columns tell the two apart."""
+"""First levels whose rows are the same in the paper and in runs, which differ in their columns."""
 SLACK = 1e-6
 """Part of the last digit that floating point may be off when a bound is rounded outward."""
 
 
 class Cell(NamedTuple):
-    """A figure of a run; ``lower`` and ``upper`` are NaN where it has no interval."""
+    """A figure of a run; ``lower`` and ``upper`` are NaN without an interval."""
 
     estimate: float
     lower: float = math.nan
@@ -42,7 +42,7 @@ class Cell(NamedTuple):
 
     @property
     def complement(self) -> "Cell":
-        """1 less the figure: the accuracy of an error rate."""
+        """1 minus the figure, such as the accuracy of an error rate."""
         return Cell(1 - self.estimate, 1 - self.upper, 1 - self.lower)
 
     def text(self, scale: float, digits: int, intervals: bool) -> str:
@@ -60,7 +60,7 @@ class Cell(NamedTuple):
 
 
 def mean(cells: Iterable[Cell]) -> Cell:
-    """Return the mean of figures; its interval holds where those of the cells hold together."""
+    """Return the mean of figures; its interval holds if all those of the cells hold."""
     columns = zip(*cells, strict=True)
     return Cell(*(sum(column) / len(column) for column in map(list, columns)))
 
@@ -69,11 +69,11 @@ class Table:
     """A table of a paper with rows of runs above the published ones.
 
     Args:
-        name: What its files are called, as "medtest-17-18".
-        content: Its ``title``; ``levels``, what the names of a row are of; ``columns``, names of
-            each; ``rows``, names and figures of each, as the paper prints them. ``scale``: factor
-            of every figure, 100 for per cent; ``digits``: decimals; ``tenths``: columns, by their
-            last name, with one decimal instead.
+        name: Name of its files, such as "medtest-17-18".
+        content: Its "title"; "levels", the kinds of a row's names; "columns", the names of each
+            column; "rows", the names and the printed figures of each row; and optionally "scale",
+            the factor of all figures (100 for per cent), "digits", the number of decimals, and
+            "tenths", the last names of columns with one decimal.
     """
 
     def __init__(self, name: str, content: JsonObject) -> None:
@@ -89,7 +89,7 @@ class Table:
         }
 
     def _cell_of(self, figure: float | list[int] | None) -> Cell:
-        """The cell of a published figure; a pair is right answers and questions asked."""
+        """Return the cell of a published figure, or of numbers of right answers and questions."""
         if isinstance(figure, list):
             right, asked = figure
             return Cell(right / asked, *map(float, clopper_pearson(right / asked, asked, 0.95)))
@@ -101,13 +101,15 @@ class Table:
         return {", ".join(column): self.scale * cell.estimate for column, cell in row.items()}
 
     def published(self) -> pd.DataFrame:
-        """Return the published figures as they are printed, indexed by the names of rows; several
-        levels of columns are joined by ", "."""
+        """Return the published figures as they are printed, indexed by the names of rows.
+
+        Several names of a column are joined by ", ".
+        """
         rows = [self.printed(*names) for names in self._published]
         return pd.DataFrame(rows, pd.MultiIndex.from_tuples(self._published, names=self.levels))
 
     def add(self, row: Key, column: Key, cell: Cell, folder: Path) -> None:
-        """Set a cell of a run. Raise InputError where another run has set it."""
+        """Set a cell of a run. Raise InputError if another run has set it."""
         cells = self.ours.setdefault(row, {})
         if column in cells:
             raise InputError(
@@ -128,14 +130,15 @@ class Table:
         digits = {column: 1 if column[-1] in self._tenths else self._digits for column in columns}
         records = []
         for names, cells in rows.items():
-            shown = {column: cells.get(column, Cell(math.nan)) for column in columns}
-            texts = (c.text(self.scale, digits[at], intervals) for at, c in shown.items())
+            texts = (
+                cells.get(at, Cell(math.nan)).text(self.scale, digits[at], intervals)
+                for at in columns
+            )
             records.append([*names, *texts])
         return pd.DataFrame(records, columns=[*self.levels, *map(", ".join, columns)])
 
     def text(self, form: str) -> str:
-        """Return the table as "csv", "latex" (estimates alone, as papers print them) or
-        "markdown"."""
+        """Return the table as "csv", "markdown", or "latex", which has estimates alone."""
         if form == "csv":
             return csv_text(self.frame())
         if form == "latex":

@@ -1,8 +1,9 @@
 """MedMNIST-C (Di Salvo et al., 2024): Table 2, robustness, and Table 3, augmentations.
 
-BE of a corruption is the mean balanced error over its severities over that of AlexNet on the same
-set; rBE is how far it rises above the clean one, over how far AlexNet's does. The paper prints
-means over its twelve sets; a run is of one, and a model with several has their mean below.
+BE of a corruption is the mean balanced error over its severities, divided by AlexNet's on the same
+set. rBE is the rise of this error above the error on clean images, divided by AlexNet's rise. The
+paper prints means over its twelve sets. A run is about one set, and a model with several runs has a
+row with their mean.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +21,10 @@ AVERAGE = "AVG"
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
-    """Return Table 2 of ``runs``, and Table 3: AUC of ``runs``, and what ``after`` gain over them.
+    """Return Table 2 of ``runs``, and Table 3: their AUC, and the gains of the runs ``after``.
 
-    Raises InputError for a run without figures under MedMNIST-C's relations.
+    Raises:
+        InputError: A run has no figures under MedMNIST-C's relations.
     """
     robustness, augmentations = tables_of("medmnistc").values()
     for run in [*runs, *after]:
@@ -51,7 +53,7 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
 
 
 def _robustness(run: Run) -> Iterator[tuple[str, Cell]]:
-    """The columns of Table 2 that follow from balanced accuracies, in the paper's order."""
+    """Yield the columns of Table 2 that follow from balanced accuracies, in the paper's order."""
     accuracies = {
         name: figures["balanced accuracy"]
         for name, figures in run.figures.items()
@@ -87,13 +89,13 @@ def _robustness(run: Run) -> Iterator[tuple[str, Cell]]:
 
 
 def _area(run: Run) -> Cell | None:
-    """Mean AUC over the corruptions; None where the run has none."""
+    """Return the mean AUC over the corruptions, None without one."""
     areas = [f["AUC"] for name, f in run.figures.items() if name.startswith(FAMILY) and "AUC" in f]
     return mean(areas) if areas else None
 
 
 def _means(table: Table) -> None:
-    """A row of means below the sets of every model that has several."""
+    """Add a row of means for every model with several sets."""
     for model in dict.fromkeys(row[0] for row in table.ours):
         sets = [cells for row, cells in table.ours.items() if row[0] == model]
         if len(sets) > 1:

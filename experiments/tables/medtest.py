@@ -1,8 +1,8 @@
 """MedTest (thesis LYU2308, CUHK 2024): Tables 3 to 10, 13 to 18 and 19 to 23.
 
-The thesis prints a table per model; here the models stand below each other. Its sets and models
-are not ours to run, and its relations were drawn from real cut-outs: what can be compared is which
-relations hurt most.
+The thesis prints a table per model, and here the models share a table. Its sets and models are not
+public, and its relations have real cut-outs. So compare the order of the relations, and not the
+figures.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,11 +44,12 @@ FIGURES = {
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
-    """Return the tables that the runs have cells of, ``after`` those of retrained models.
+    """Return all tables with the cells of ``runs`` and of the runs ``after`` retraining.
 
-    Raises InputError for a run that fits none.
+    Raises:
+        InputError: A run has no cell of any table.
     """
-    every = tables_of("medtest")
+    by_number = tables_of("medtest")
     for run in [*runs, *after]:
         if not any(name.startswith(FAMILY) for name in run.rates["relation"].dropna()):
             raise InputError(
@@ -57,31 +58,31 @@ def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
             )
     for run in runs:
         if run.compared:
-            _differences(run, every["22-23"])
+            _differences(run, by_number["22-23"])
         elif run.oracle == "MaskDrop":
-            _drops(run, every)
+            _drops(run, by_number)
         elif run.oracle == "ContainsTruth":
-            _answers(run, every)
+            _answers(run, by_number)
         else:
-            _classes(run, every["17-18"])
+            _classes(run, by_number["17-18"])
     for run in after:
         earlier = before(run, [r for r in runs if not r.compared])
         if run.oracle == "MaskDrop":
-            _scores(earlier, run, every["19-21"])
+            _scores(earlier, run, by_number["19-21"])
         else:
-            _accuracies(earlier, run, every["22-23"])
-    return list(every.values())
+            _accuracies(earlier, run, by_number["22-23"])
+    return list(by_number.values())
 
 
 # -- segmentation: Tables 3 to 10 ------------------------------------------------------------------
 
 
-def _drops(run: Run, every: Mapping[str, Table]) -> None:
-    """Error-finding rates: the score fell by more than t of that of the source image."""
+def _drops(run: Run, by_number: Mapping[str, Table]) -> None:
+    """Add error-finding rates: shares of scores that fall by more than t of the source's score."""
     added = False
     for concept in run.rates["concept"].dropna().unique():
         name, _, limit = str(concept).rpartition(DROP)
-        table = every.get({"0.5": "3-6", "0.25": "7-10"}.get(limit, ""))
+        table = by_number.get({"0.5": "3-6", "0.25": "7-10"}.get(limit, ""))
         for relation, artefact in RELATIONS.items():
             cell = run.rate("relation-concept", relation=relation, concept=concept)
             if table is not None and cell is not None and relation != IDENTITY:
@@ -94,7 +95,7 @@ def _drops(run: Run, every: Mapping[str, Table]) -> None:
 
 
 def _scores(earlier: Run, run: Run, table: Table) -> None:
-    """Mean Dice or IoU before and after (Tables 19 to 21), of runs that asked everything."""
+    """Add mean Dice or IoU before and after retraining (Tables 19 to 21), of censuses."""
     for one, when in ((earlier, "Before"), (run, "After")):
         with one.journal() as journal:
             scores = outcomes(journal).groupby("relation")["answer"].mean()
@@ -113,18 +114,19 @@ def _scores(earlier: Run, run: Run, table: Table) -> None:
 # -- questions: Tables 13 to 16 --------------------------------------------------------------------
 
 
-def _answers(run: Run, every: Mapping[str, Table]) -> None:
-    found: dict[str, dict[str, Cell]] = {}
-    words = wordings(every["13"])
+def _answers(run: Run, by_number: Mapping[str, Table]) -> None:
+    """Add accuracies per question and relation."""
+    by_text: dict[str, dict[str, Cell]] = {}
+    words = wordings(by_number["13"])
     for question in QUESTIONS:
         for relation, artefact in RELATIONS.items():
             about = {"relation": relation, "concept": question.name}
             if (cell := run.accuracy("relation-concept", **about)) is not None:
-                found.setdefault(words[question.name], {})[artefact] = cell
-    _check(run, bool(found), "rates of MEDVQA-GI's questions per relation")
-    clear = [w for q in QUESTIONS if (w := words[q.name]) in found and not q.vague]
-    for number, texts in (("13", [*found]), ("15", clear)):
-        rows = {text: found[text] for text in texts}
+                by_text.setdefault(words[question.name], {})[artefact] = cell
+    _check(run, bool(by_text), "rates of MEDVQA-GI's questions per relation")
+    clear = [w for q in QUESTIONS if (w := words[q.name]) in by_text and not q.vague]
+    for number, texts in (("13", [*by_text]), ("15", clear)):
+        rows = {text: by_text[text] for text in texts}
         common = set.intersection(*map(set, rows.values())) if rows else set()
         rows[AVERAGE] = {
             name: Cell(mean(cells[name] for cells in rows.values()).estimate)
@@ -133,14 +135,14 @@ def _answers(run: Run, every: Mapping[str, Table]) -> None:
         }
         for text, cells in rows.items():
             for artefact, cell in cells.items():
-                every[number].add((run.model, run.dataset, text), (artefact,), cell, run.folder)
+                by_number[number].add((run.model, run.dataset, text), (artefact,), cell, run.folder)
             for column, cell in _summary(cells).items():
-                summary = every[str(int(number) + 1)]
+                summary = by_number[str(int(number) + 1)]
                 summary.add((run.model, run.dataset, text), (column,), cell, run.folder)
 
 
 def _summary(cells: Mapping[str, Cell]) -> dict[str, Cell]:
-    """Original, the mean over relations, and how much lower that is: Tables 14 and 16."""
+    """Return original, mean over relations, and their difference, as in Tables 14 and 16."""
     changed = [cell.estimate for name, cell in cells.items() if name != ORIGINAL]
     if ORIGINAL not in cells or not changed:
         return {}
@@ -156,13 +158,14 @@ def _summary(cells: Mapping[str, Cell]) -> dict[str, Cell]:
 
 
 def _classes(run: Run, table: Table) -> None:
-    found = {name: run.figures[key] for key, name in RELATIONS.items() if key in run.figures}
+    """Add accuracy and other figures per relation."""
+    rows = {name: run.figures[key] for key, name in RELATIONS.items() if key in run.figures}
     _check(
         run,
-        any("accuracy" in figures for figures in found.values()),
+        any("accuracy" in figures for figures in rows.values()),
         "accuracy per relation (targets = ['relation-sides'])",
     )
-    for artefact, figures in _with_average(found).items():
+    for artefact, figures in _with_average(rows).items():
         for figure, name in FIGURES.items():
             if figure in figures:
                 row = run.model, run.dataset, artefact
@@ -170,7 +173,7 @@ def _classes(run: Run, table: Table) -> None:
 
 
 def _with_average(rows: dict[str, dict[str, Cell]]) -> dict[str, dict[str, Cell]]:
-    """Rows and their mean, in which the thesis includes the original images."""
+    """Return rows and their mean, which includes the original images as in the thesis."""
     names = set.intersection(*map(set, rows.values()))
     return rows | {
         AVERAGE: {n: Cell(mean(cells[n] for cells in rows.values()).estimate) for n in names}
@@ -178,7 +181,7 @@ def _with_average(rows: dict[str, dict[str, Cell]]) -> dict[str, dict[str, Cell]
 
 
 def _accuracies(earlier: Run, run: Run, table: Table) -> None:
-    """Accuracy before and after, and the gain, which a comparison may have certified already."""
+    """Add accuracy before and after retraining, and the gain if no comparison has certified it."""
     rows = {
         artefact: {"Initial": first, "Enhanced": second}
         for key, artefact in RELATIONS.items()
@@ -195,7 +198,7 @@ def _accuracies(earlier: Run, run: Run, table: Table) -> None:
 
 
 def _differences(run: Run, table: Table) -> None:
-    """The certified gain in accuracy of a comparison, as Difference."""
+    """Add the gains in accuracy that a comparison certified."""
     added = False
     for key, artefact in RELATIONS.items():
         if (cell := run.accuracy("relation", relation=key)) is not None:
@@ -209,7 +212,7 @@ def _check(run: Run, added: bool, expected: str) -> None:
         raise InputError(f"{run.folder}: expected {expected}, found none among its rates")
 
 
-# -- what the thesis prints ------------------------------------------------------------------------
+# -- figures of the thesis -------------------------------------------------------------------------
 
 
 def wordings(table: Table) -> dict[str, str]:
@@ -240,6 +243,6 @@ def retrained(task: str) -> pd.DataFrame:
             for metric in METRICS.values()
             for when in ("Before", "After")
         }
-    found = pd.DataFrame({f"paper: {k}": means[names].mean(axis=1) for k, names in columns.items()})
+    table = pd.DataFrame({f"paper: {k}": means[names].mean(axis=1) for k, names in columns.items()})
     ours = {name: relation for relation, name in RELATIONS.items()}
-    return found.round(3).rename(index=ours | {ORIGINAL: "original", AVERAGE: "average"})
+    return table.round(3).rename(index=ours | {ORIGINAL: "original", AVERAGE: "average"})

@@ -1,8 +1,8 @@
 """REIC (TSE 2024): Tables I to VI, of audits of captioners under its three relations.
 
-Table I, V and VI compare reports with people's verdicts: a run needs labels, which ``avtt label``
-takes. Tables II to IV count what the audit found. The paper's follow-ups are three per image and
-relation; an adaptive audit asks about some of its own.
+Tables I, V and VI compare reports with people's verdicts, so a run needs labels from ``avtt
+label``. Tables II to IV count the reports of the audit. The paper has three follow-ups per image
+and relation, and an adaptive audit chooses its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,54 +22,57 @@ from .runs import Run
 FAMILY = "reic/"
 RELATIONS = ("crop", "stretch", "rotate")
 LABELS = "labels"
-"""The folder of a run that holds people's verdicts."""
+"""Folder of people's verdicts in a run."""
 STATUSES = ("ambiguous", "disappeared", "retained")
 VERDICTS = ("TP", "FN", "FP", "TN")
 GROUPS = {"detection": "no detector", "occlusion": "no occlusion"}
-"""Option of the oracle that is off -> the part that the ablation of Table V is without."""
+"""Option of the oracle that is switched off -> the row of Table V."""
 
 
 def tables(runs: Sequence[Run], after: Sequence[Run]) -> list[Table]:
-    """Return Tables I to VI. Raises InputError for a run that is no audit of captions under REIC's
-    relations."""
+    """Return Tables I to VI.
+
+    Raises:
+        InputError: A run is no audit of captions under REIC's relations.
+    """
     if after:
         raise InputError(f"{after[0].folder}: --after: REIC retrained no captioner")
-    every = tables_of("reic")
+    by_number = tables_of("reic")
     for run in runs:
         with run.journal() as journal:
-            _counts(run, journal, every)
-            _verdicts(run, journal, every)
-    return list(every.values())
+            _counts(run, journal, by_number)
+            _verdicts(run, journal, by_number)
+    return list(by_number.values())
 
 
-def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
-    """Tables II to IV: what follow-ups showed, and what was reported of them."""
+def _counts(run: Run, journal: Journal, by_number: Mapping[str, Table]) -> None:
+    """Add statuses of objects and reports, for Tables II to IV."""
     space, calls = read_facts(journal.facts()).space, journal.calls()
     samples = {draw.call: draw.sample for draw in journal.draws(proposals=False)}
-    found: dict[str, list[tuple[str, Any]]] = {}
+    by_relation: dict[str, list[tuple[str, Any]]] = {}
     for answer in judged(calls):
         relation, _ = space.variants[space.numbering.parts(answer.question)[1]]
         if relation.removeprefix(FAMILY) in RELATIONS:
             case = samples[answer.call], answer.details
-            found.setdefault(relation.removeprefix(FAMILY), []).append(case)
-    if not found:
+            by_relation.setdefault(relation.removeprefix(FAMILY), []).append(case)
+    if not by_relation:
         raise InputError(
             f"{run.folder}: expected captions judged under REIC's relations, found none; audit "
             "with relations = ['reic'] and the oracle 'reduced-captions'"
         )
     for relation in RELATIONS:
-        cases = found.get(relation, [])
+        cases = by_relation.get(relation, [])
         objects = [(sample, one) for sample, details in cases for one in details["objects"]]
         broken = [(sample, one) for sample, one in objects if one["rule"] is not None]
         status = [one["status"] for _, one in objects]
-        shown = [{one["status"] for one in details["objects"]} for _, details in cases]
-        valid = sum(not seen.isdisjoint({"retained", "disappeared"}) for seen in shown)
+        of_cases = [{one["status"] for one in details["objects"]} for _, details in cases]
+        valid = sum(not each.isdisjoint({"retained", "disappeared"}) for each in of_cases)
         things = {(sample, thing(one)) for sample, one in broken}
         reported = sum(any(o["rule"] is not None for o in d["objects"]) for _, d in cases)
         row = run.model, relation, "run"
         _add(
             run,
-            every["II"],
+            by_number["II"],
             (run.dataset, run.model, f"REIC, {relation}"),
             {
                 "eligible": len({sample for sample, details in cases if details["comparable"]}),
@@ -79,7 +82,7 @@ def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
         )
         _add(
             run,
-            every["III"],
+            by_number["III"],
             row,
             {name: status.count(name) for name in STATUSES}
             | {
@@ -90,7 +93,7 @@ def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
         )
         _add(
             run,
-            every["IV"],
+            by_number["IV"],
             row,
             {
                 "distinct objects": len(things),
@@ -99,34 +102,34 @@ def _counts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
         )
 
 
-def _verdicts(run: Run, journal: Journal, every: Mapping[str, Table]) -> None:
-    """Tables I, V and VI, and the violations of II: reports against people's verdicts."""
+def _verdicts(run: Run, journal: Journal, by_number: Mapping[str, Table]) -> None:
+    """Add reports compared with people's verdicts, for Tables I, II (violations), V and VI."""
     labels = read_folder(run.folder / LABELS)
     if labels.empty:
         return
-    found = items(journal)
+    labelled = items(journal)
     options = read_facts(journal.facts()).begun_with.get("oracle") or {}
     group = next((part for name, part in GROUPS.items() if options.get(name) is False), "all parts")
     for relation in RELATIONS:
-        mine = [item for item in found if item.relation == f"{FAMILY}{relation}"]
-        if not mine:
+        own = [item for item in labelled if item.relation == f"{FAMILY}{relation}"]
+        if not own:
             continue
-        figures = summarise(mine, labels).figures
+        figures = summarise(own, labels).figures
         for name, level in (("object", figures["objects"]), ("case", figures["cases"])):
             row = run.dataset, name, run.model, relation
-            _add(run, every["I"], row, _figures(level))
+            _add(run, by_number["I"], row, _figures(level))
         method = run.dataset, run.model, f"REIC, {relation}"
-        _add(run, every["II"], method, {"violations": figures["cases"]["tp"]})
+        _add(run, by_number["II"], method, {"violations": figures["cases"]["tp"]})
         score = figures["objects"]["f1"]
         if score is not None:
-            _add(run, every["V"], (run.model, relation, group), {"F1": 100 * score})
+            _add(run, by_number["V"], (run.model, relation, group), {"F1": 100 * score})
         for kind in ERROR_TYPES:
             cell = Cell(sum(row.get(kind, 0) for row in figures["types"].values()))
-            every["VI"].add((kind,), (run.model, relation), cell, run.folder)
+            by_number["VI"].add((kind,), (run.model, relation), cell, run.folder)
 
 
 def _figures(level: Mapping[str, Any]) -> dict[str, float]:
-    """Counts of what was labelled, and scores in per cent."""
+    """Return counts of labels, and scores in per cent."""
     counts = {name: level[name.lower()] for name in VERDICTS}
     right, total = counts["TP"] + counts["TN"], sum(counts.values())
     known = {"precision": level["precision"], "recall": level["recall"], "F1": level["f1"]}

@@ -1,8 +1,4 @@
-"""Runs as the papers' tables take them: who was asked about what, and the figures of it.
-
-``read_run`` is the one place that knows what the folder of an audit, a census or a comparison
-holds.
-"""
+"""Read runs for the papers' tables: the folder of an audit, a census or a comparison."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -40,7 +36,7 @@ FIGURES = {
     "macro F1": "F1",
     "auc": "AUC",
 }
-"""Figures as audits and censuses name them -> as the tables name them."""
+"""Name of a figure in audits and censuses -> its name in the tables."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +44,15 @@ class Run:
     """A run folder, read.
 
     Attributes:
-        folder: Where it is.
-        model: The model that was asked, or what the user calls it.
-        dataset: The set of images, or what the user calls it.
-        oracle: The class of its oracle.
-        metric: Of masks, "dice" or "iou".
-        template: The prompt template's name, None where there is none.
-        rates: A row per target: what it is about (``families.COLUMNS``), and its ``cell``, a mean
-            loss; of a comparison, how much less often the second model is wrong.
-        figures: Relation -> figure (``FIGURES``) -> cell; without those of single concepts.
+        folder: The folder.
+        model: Name of the model, or the user's name for it.
+        dataset: Name of the set of images, or the user's name for it.
+        oracle: Name of the oracle's class.
+        metric: Metric of masks, "dice" or "iou".
+        template: Name of the prompt template, None without one.
+        rates: A row per target: its columns (``families.COLUMNS``), and "cell" with its mean loss,
+            or with the difference of error rates in a comparison (first model minus second).
+        figures: Relation -> figure (``FIGURES``) -> cell, over all concepts together.
         compared: Whether two models were compared.
     """
 
@@ -71,7 +67,7 @@ class Run:
     compared: bool = False
 
     def rate(self, kind: str, **about: str) -> Cell | None:
-        """Return the cell of the first target of ``kind`` about this, None without one."""
+        """Return the cell of the first target of ``kind`` with these columns, None without one."""
         wanted = {"kind": kind, **about}.items()
         rows = (row for row in self._rows if all(row[column] == value for column, value in wanted))
         return next((row["cell"] for row in rows), None)
@@ -81,7 +77,7 @@ class Run:
         return self.rates.to_dict("records")
 
     def accuracy(self, kind: str, **about: str) -> Cell | None:
-        """Return 1 less the error rate of such a target, None without one."""
+        """Return 1 minus the error rate of such a target, None without one."""
         for rate in ERRORS:
             if (cell := self.rate(kind, rate=rate, **about)) is not None:
                 return cell if self.compared else cell.complement
@@ -95,7 +91,7 @@ class Run:
 
 
 def read_run(argument: str) -> Run:
-    """Read a run folder, named as FOLDER, FOLDER=MODEL, FOLDER=MODEL@SET or FOLDER=@SET.
+    """Read a run: FOLDER, FOLDER=MODEL, FOLDER=MODEL@SET or FOLDER=@SET.
 
     Raises:
         InputError: The folder holds no run, or nothing is certified in it.
@@ -111,8 +107,10 @@ def read_run(argument: str) -> Run:
 
 
 def before(run: Run, runs: Sequence[Run]) -> Run:
-    """Return the run of ``runs`` that ``run``, of a retrained model, is compared with: the one on
-    the same set, by the same metric, of the same model where there are several."""
+    """Return the one of ``runs`` that the ``run`` of a retrained model is compared with.
+
+    It has the same set and metric, and also the same model if there are several such runs.
+    """
     same = [r for r in runs if (r.dataset, r.metric) == (run.dataset, run.metric)]
     same = [r for r in same if r.model == run.model] or same
     if len(same) != 1:
@@ -124,6 +122,7 @@ def before(run: Run, runs: Sequence[Run]) -> Run:
 
 
 def _audit(folder: Path) -> Run:
+    """Read a folder, with the names of model and set that its journal has."""
     result = read_result(folder)
     with closing(read_journal(folder / JOURNAL)) as journal:
         facts = read_facts(journal.facts())
@@ -169,27 +168,27 @@ def _run(
 
 
 def _figures(table: pd.DataFrame | None) -> dict[str, dict[str, Cell]]:
-    """Figures of all concepts together at all severities, as ``Result.tables`` has them."""
+    """Return the figures of all concepts and severities together, from a table of the result."""
     if table is None:
         return {}
     rows = table[(table["concept"] == "all") & (table["relation"] != "all")]
     if "severity" in rows:
         rows = rows[rows["severity"] == "all"]
-    found = {}
+    by_relation = {}
     for row in rows.to_dict("records"):
         figures = {
             FIGURES[name]: Cell(row[name], row[f"{name} lower"], row[f"{name} upper"])
             for name in FIGURES
             if name in row and row[name] == row[name]
         }
-        if "recall" in figures:  # over classes, it is the same
+        if "recall" in figures:  # macro recall is balanced accuracy
             figures.setdefault("balanced accuracy", figures["recall"])
-        found[row["relation"]] = figures
-    return found
+        by_relation[row["relation"]] = figures
+    return by_relation
 
 
 def _exact(perturbations: pd.DataFrame) -> dict[str, dict[str, Cell]]:
-    """Figures of a census by relation, means over severities."""
+    """Return the figures of a census by relation, means over severities."""
     means = perturbations.groupby("relation", sort=False).mean(numeric_only=True)
     return {
         str(relation): {FIGURES[n]: Cell(v, v, v) for n, v in row.items() if n in FIGURES}

@@ -1,9 +1,11 @@
-"""Figure 3 of Concept-centric VTT: the performance model of two concepts after 100 questions.
+"""Draw Figure 3 of Concept-centric VTT, the performance model of two concepts, within seconds.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.2. It
-has the OCT-like label set and the simulated classifier in place of the trained one (see
-``label_sets`` for both), four strategies, a common concept (drusen) and a rare one (geographic
-atrophy). There is one run, as in the paper, and another seed gives another figure.
+    python -m adaptive_vtt.experiments.vtt.figure3
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.2. The
+label set is OCT-like, and a simulated classifier replaces the trained one (see ``label_sets`` for
+both). There are four strategies, a common concept (drusen) and a rare one (geographic atrophy). The
+figure shows one run of 100 questions, as in the paper, and depends on the seed.
 
 Writes figure3.html and figure3.csv. The table has, for every strategy and concept, the number of
 questions about samples without it and with it, and the uncertainty u = u- + u+, which is 4 at
@@ -72,7 +74,7 @@ def panels(
     strategies: Sequence[str],
     concepts: Sequence[str],
     traces: Callable[[str, str, bool], Iterable[go.Scatter]],
-    shown: str,
+    y_title: str,
     title: str,
     height: int = 1250,
 ) -> go.Figure:
@@ -82,7 +84,7 @@ def panels(
         strategies: Names of the rows.
         concepts: Names of the columns.
         traces: Function of strategy, concept and whether the legend has them -> a panel's traces.
-        shown: Title of the y axis.
+        y_title: Title of the y axis.
         title: Title of the figure.
         height: Height in pixels.
     """
@@ -103,7 +105,7 @@ def panels(
             _quarters(figure, row, column)
     figure.update_xaxes(range=[-0.01, 1.01], tickvals=[0, 0.25, 0.5, 0.75, 1])
     figure.update_xaxes(title_text="answer coordinate a", row=len(strategies))
-    figure.update_yaxes(title_text=shown, col=1)
+    figure.update_yaxes(title_text=y_title, col=1)
     tidy(figure, title, height=height)
     return figure
 
@@ -161,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     answers = simulated_classifier(dataset, seed=chosen.seed)
     states = run(dataset, answers, chosen.questions, chosen.seed)
     save_table(summary(states), chosen.out / "figure3.csv")
-    title = f"What is known of two concepts after {chosen.questions} questions"
+    title = f"Performance model of two concepts after {chosen.questions} questions"
     save_figure(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
 
 

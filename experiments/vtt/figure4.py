@@ -1,11 +1,13 @@
-"""Figure 4 of Concept-centric VTT: uncertainty against questions asked, by strategy.
+"""Draw Figure 4 of Concept-centric VTT, uncertainty against questions asked, in over 3 minutes.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3.
-It has three label sets x four models x four strategies x 10 repeats. All questions are asked, and
-after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4. A repeat
-has its own answers, the same for all four strategies, and its own seed of the draws. Labels are the
-same in all repeats. The label sets and the trained classifiers of the paper are not public;
-``label_sets`` has their substitutes.
+    python -m adaptive_vtt.experiments.vtt.figure4
+
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 3. There
+are three label sets x four models x four strategies x 10 repeats. All questions are asked, and
+after each one the uncertainty u_c = u- + u+ is averaged over the concepts. It begins at 4. Answers
+and draws differ between repeats, and labels do not; all four strategies have the same answers. The
+label sets and the trained classifiers of the paper are not public; ``label_sets`` has their
+substitutes.
 
 Writes figure4.html and figure4.csv. The table has the questions that each strategy needs until the
 average uncertainty is within 25, 10 and 5 % of its value u_end after all questions: the first n
@@ -46,7 +48,7 @@ CLASSIFIER = "simulated classifier"
 MODELS = (*KINDS, CLASSIFIER)
 SHARES = (0.25, 0.10, 0.05)
 DASHES = {"uncertainty+unpredictability": "dash"}
-"""Dashed where a curve often lies on another, that of "uncertainty", so that both are seen."""
+"""Dashes of curves that often lie on another one, so that both are visible."""
 POINTS = 300
 """Most points of a curve that are drawn. The table uses all."""
 
@@ -135,8 +137,8 @@ def questions_needed(curves: Floats, share: float) -> npt.NDArray[np.int64]:
 def summary(curves: Curves) -> pd.DataFrame:
     """Return one row per panel and strategy.
 
-    For each share it has the median over repeats of the questions needed, and that over the median
-    of "random".
+    For each share it has the median over repeats of the questions needed, and its ratio to the
+    median of "random".
     """
     rows = []
     for (labels, model, strategy), runs in curves.items():

@@ -1,4 +1,6 @@
-"""Questions of one-step lookahead in Figure 4's panels, compared with two bounds.
+"""Count the questions of one-step lookahead in Figure 4's panels, compared with two bounds.
+
+    python -m adaptive_vtt.experiments.vtt.lookahead
 
 The figures are median questions until the average uncertainty is within 10 % of its final value (as
 ``figure4`` defines it), for "random", the paper's two best strategies and ``expected-reduction``.

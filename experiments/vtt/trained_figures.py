@@ -1,4 +1,6 @@
-"""Figures 2 and 3 of Concept-centric VTT from a trained classifier, and mean performance curves.
+"""Draw Figures 2 and 3 of Concept-centric VTT for a trained classifier, in under a minute.
+
+    python -m adaptive_vtt.experiments.vtt.trained_figures
 
 Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), Figures 2
 (right) and 3. The paper's trained classifiers are not public. Here the bundled CNN answers about
@@ -6,12 +8,12 @@ Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 201
 of the images. Figure 2 is one run of the paper's strategy (d), and Figure 3 one run of each
 strategy, both after 100 questions.
 
-Mean performance curves are the mean of the answer GP over the number of questions about the
-concept, averaged over repeats that differ in the draws alone. The curve after all questions is
-shown with them. "distance" compares a run with all questions. Answers where the truth is no are a
-distribution on [0, 0.5] of a, and those where it is yes one on [0.5, 1]. The distance is the
-largest difference between the cumulative shares so far and after all questions (Kolmogorov and
-Smirnov's), from 0 to 1, and 1 without questions. It is averaged over both sides and all concepts.
+A third figure has mean performance curves: the mean of the answer GP, divided by the number of
+questions about the concept, and averaged over repeats that differ in the draws alone. It also shows
+the curve after all questions. "distance" compares a run with that curve. Answers to questions with
+the truth no are a distribution on [0, 0.5] of a, and those with the truth yes one on [0.5, 1]. The
+distance is the largest difference of the cumulative shares (Kolmogorov and Smirnov's), from 0 to 1,
+and 1 without questions. It is averaged over both sides and all concepts.
 
 Writes trained-figure2.html, trained-figure3.html and trained-mean.html, and the tables
 trained-figure3.csv and trained-mean.csv.
@@ -137,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     curves = {s: np.stack([mean_curve(states[s]) for states in repeats]) for s in COLOURS}
     save_table(summary(repeats[0]), chosen.out / "trained-figure3.csv")
     save_table(mean_table(repeats, last), chosen.out / "trained-mean.csv")
-    known = f"What is known of a trained classifier after {questions} questions"
+    known = f"Performance model of a trained classifier after {questions} questions"
     means = f"Mean performance curves of {chosen.repeats} runs of {questions} questions"
     only = {STRATEGY: repeats[0][STRATEGY]}
     pages = {

@@ -84,7 +84,7 @@ def test_every_table_is_made_of_any_folder_in_that_layout(tmp_path: Path) -> Non
     bccd.main(["--quick", "--seeds", "1", "--data", f"{tmp_path}/data", "--out", str(tmp_path)])
     tables = {path.stem: path.read_text() for path in tmp_path.glob("*.csv")}
     assert sorted(tables) == ["bccd-audits", "bccd-intervals", "bccd-retraining"]
-    assert "before,trained on,equal shares,by what was found" in tables["bccd-retraining"]
+    assert "before,trained on,equal shares,by error rates" in tables["bccd-retraining"]
     assert tables["bccd-audits"].count("1/1") == 6  # three nets, two ways to audit
     truths = pd.read_csv(tmp_path / "bccd-intervals.csv").groupby("asked")["truth"]
     assert truths.max()["grade of red cells"] > 0  # hardly trained, it is no census of nothing
