@@ -1,18 +1,19 @@
-"""Ablation: calls until certification, with one part of the default audit removed at a time.
+"""Count calls until certification with one part of the default audit removed at a time.
 
-Every run is one audit until all targets are certified, or until the benchmark's limit of calls.
-Ratios are to random draws with the same predictions (question GP and nets), and to uniform draws
-without predictions. Benchmarks:
+    python -m adaptive_vtt.experiments.engine.ablation --only digits --seeds 18
 
-- ``demo``: what ``avtt audit --demo`` certifies, 16 targets to +-.08; ``relations``: its seven
-  relations alone; ``fashion``: its 16 targets to +-.4. Recorded answers of the bundled model.
+Every run is one audit until all targets are certified, or until the benchmark's limit of calls
+("over"). It takes from seconds (digits) to some minutes (demo). Ratios are to random draws with the
+same predictions (question GP and nets), and to uniform draws without predictions. Benchmarks:
+
+- ``demo``: the 16 targets of ``avtt audit --demo`` to +-.08; ``relations``: its seven relations
+  alone; ``fashion``: its 16 targets to +-.4. Answers of the bundled model are recorded.
 - ``digits``: digits-severity, one target to +-.05; ``sides``: ten sides of ISIC's concepts to
-  +-.1, a model that is right 90 % of the time (``certificates``). One question per call.
-- ``bccd``: presence of cells in photographs, 19 targets to +-.1 (``bccd``), where ``--data`` says
-  where they are.
+  +-.1, for a model that is right 90 % of the time (``certificates``). One question per call.
+- ``bccd``: presence of cells in photographs, 19 targets to +-.1 (``bccd``), with ``--data``.
 
-Each run is written to OUT/ablation.csv when it has ended, and is not repeated while it is there:
-delete the file after a change of the engine. Prints and writes a table per benchmark.
+Each run is written to OUT/ablation.csv when it has ended, and runs in that file are not repeated.
+Delete the file after a change of the engine. Prints and writes a table per benchmark.
 """
 
 import time
@@ -53,7 +54,7 @@ COLUMNS = ("benchmark", "way", "seed", "calls", "certified", "held", "seconds")
 
 @dataclass(frozen=True)
 class Way:
-    """One way to audit; ``strategy`` as ``avtt compare`` names them."""
+    """One way to audit; the strategy has a name of ``avtt compare``."""
 
     name: str
     strategy: str = "certify"
@@ -75,7 +76,7 @@ MEASURES = "random, same predictions", "uniform, no predictions"
 """Ways that calls are compared with, in this order."""
 
 Outcome = tuple[int, bool, bool]
-"""Calls; whether all targets were certified; whether every interval held at every moment."""
+"""Calls, whether all targets were certified, and whether every interval held at every moment."""
 Run = Callable[[Way, int], Outcome]
 
 
@@ -144,11 +145,11 @@ def benchmarks(out: Path, data: Path | None, sizes: Sizes) -> dict[str, Callable
 def measure(
     file: Path, name: str, make: Callable[[], Run], ways: Sequence[Way], seeds: int
 ) -> None:
-    """Make the runs that the file does not have yet, all ways of a seed before the next seed."""
+    """Make the runs that the file lacks, all ways of a seed before the next seed."""
     known = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
     own = known[known["benchmark"] == name]
-    made = {*own[["way", "seed"]].itertuples(index=False, name=None)}
-    tasks = [(way, s) for s in range(seeds) for way in ways if (way.name, s) not in made]
+    done = {*own[["way", "seed"]].itertuples(index=False, name=None)}
+    tasks = [(way, s) for s in range(seeds) for way in ways if (way.name, s) not in done]
     if not tasks:
         return
     run = make()

@@ -1,10 +1,12 @@
-"""Calls that an earlier audit's answers save in the audit of the next version (``--after``).
+"""Count the calls that an earlier audit saves in the audit of the next version (``--after``).
+
+    python -m adaptive_vtt.experiments.engine.after
 
 On digits-severity, the earlier audit is of its MLP. The next version is trained with a weight decay
-of .15 and is wrong less often by .034, as in ``experiments.engine.versus``. It is audited alone,
-after the earlier audit, and by uniform questions, with different seeds. Answers are right or wrong;
-with --soft they are the probability of the right digit against the likeliest other one. "covered"
-counts runs whose final interval holds the truth.
+of .15 and is wrong less often by .034, as in ``versus``. It is audited alone, after the earlier
+audit, and by uniform questions, with different seeds. Answers are right or wrong; with ``--soft``
+they are the probability of the right digit against the likeliest other one. "covered" counts runs
+whose final interval holds the truth.
 """
 
 import tempfile
@@ -71,7 +73,7 @@ def rows(half_width: float, seed: int, soft: bool) -> list[Row]:
         runs["alone"] = run(now, seed=seed)
         runs["after"] = run(now, seed=seed, prior_journal=journal)
         runs["uniform"] = run(now, seed=seed, **BASELINES["uniform"])
-    return [{"half-width": half_width, "how": way, **row} for way, row in runs.items()]
+    return [{"half-width": half_width, "how": how, **row} for how, row in runs.items()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

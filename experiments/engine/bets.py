@@ -1,16 +1,17 @@
-"""Calls that three rules of the bets save, and how often intervals miss under them.
-
-*theta*: if losses are predicted to be rare, most of a target's alpha decides the upper end of its
-interval (``certify.sequences``). *cap*: predictions of a bet are not moved if its room limits its
-size. *strata*: if a call answers all questions about an image, a draw chooses its relation first
-(``certify.strata``). The engine's selector and certifier run on simulated losses with fixed
-predictions, so nothing is learnt and an audit takes seconds.
+"""Count the calls that three rules of the bets save, and the audits that miss under them.
 
     python -m adaptive_vtt.experiments.engine.bets [--quick] [--seeds 6] [--coverage 300]
 
-Prints the mean calls of each task under each rule, and the standard errors of the differences to
-the first rule. Then it prints, for each hostile cell, how many audits missed at any moment;
-``hostile`` runs some of the same cells as whole audits.
+- *theta*: if losses are predicted to be rare, most of a target's alpha decides the upper end of
+  its interval (``certify.sequences``).
+- *cap*: predictions of a bet are not moved if its room limits its size.
+- *strata*: if a call answers all questions about an image, a draw chooses its relation first
+  (``certify.strata``).
+
+The engine's selector and certifier run on simulated losses with fixed predictions, so nothing is
+learnt and an audit takes seconds. The first table has mean calls by task and rule, and differences
+to no rule with their standard errors. The second counts, for each hostile cell, the audits that
+missed at any moment. ``hostile`` runs some of these cells as whole audits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Bets:
-    """The rules that an audit bets by."""
+    """Rules of an audit's bets, on or off."""
 
     theta: bool = True
     cap: bool = True
@@ -170,7 +171,7 @@ def simulated(targets: Sequence[str], half_width: float, seed: int, known: float
     """Return the demo's questions, one call per image, with losses as rare as its model's.
 
     The rates are some 1 % on original images and 2 to 40 % under the strongest changes. ``known``
-    is the share of the variance of hidden logits that predictions know.
+    is the share of the variance of hidden logits that predictions explain.
     """
     space = demo_space()
     rng = np.random.default_rng([seed, 11])
@@ -183,7 +184,7 @@ def simulated(targets: Sequence[str], half_width: float, seed: int, known: float
     hidden = rng.normal(0, 1.6, len(usual))
     losses = (rng.random(len(usual)) < expit(usual + hidden)).astype(float)
     blurred = usual + known**0.5 * hidden + rng.normal(0, 0.3, len(usual))
-    # shrunk to 1/2 by what the predictions do not know of a logit
+    # shrunk towards 1/2 by the variance of a logit that predictions do not explain
     predicted = expit(blurred / np.sqrt(1 + 0.35 * 1.6**2 * (1 - known)))
     return Material(space, targets, "all", losses, predicted, half_width)
 
@@ -243,9 +244,9 @@ class Cell:
     """A small pool whose predictions work against its audit."""
 
     rate: float = 0.3
-    believed: str = "truth"
-    """Predictions: "truth", "lies" (certain and wrong), "half" (lies about every other item),
-    "noise", or "usual" (the mean of all losses)."""
+    predictions: str = "truth"
+    """They are "truth", "lies" (certain and wrong), "half" (lies about every other item), "noise",
+    or "usual" (the mean of all losses)."""
     items: int = ITEMS
     draws: int = DRAWS
     targets: tuple[str, ...] = ()
@@ -258,33 +259,33 @@ class Cell:
 
 
 CELLS = {
-    "lies": Cell(believed="lies"),
-    "rare, lies": Cell(rate=0.02, believed="lies"),
-    "rare, usual": Cell(rate=0.02, believed="usual"),
-    "half lost, lies": Cell(rate=0.5, believed="lies"),
-    "nearly all lost, lies": Cell(rate=0.97, believed="lies"),
-    "nearly all lost, usual": Cell(rate=0.97, believed="usual"),
-    "few questions, lies": Cell(items=16, draws=12, believed="lies"),
-    "groups, half lies": Cell(groups=True, believed="half"),
-    "groups, rare, lies": Cell(rate=0.05, groups=True, believed="lies"),
-    "graded, batches, noise": Cell(graded=True, batch=8, believed="noise"),
-    "few lost, usual, long": Cell(rate=0.1, items=600, draws=120, believed="usual"),
-    "to the end, half lies": Cell(believed="half", groups=True, draws=ITEMS),
-    "relations, lies": Cell(believed="lies", targets=("relations",), draws=70),
-    "relations, rare, usual": Cell(rate=0.1, believed="usual", targets=("relations",), draws=70),
-    "relations and all, lies": Cell(believed="lies", targets=("overall", "relations"), draws=70),
+    "lies": Cell(predictions="lies"),
+    "rare, lies": Cell(rate=0.02, predictions="lies"),
+    "rare, usual": Cell(rate=0.02, predictions="usual"),
+    "half lost, lies": Cell(rate=0.5, predictions="lies"),
+    "nearly all lost, lies": Cell(rate=0.97, predictions="lies"),
+    "nearly all lost, usual": Cell(rate=0.97, predictions="usual"),
+    "few questions, lies": Cell(items=16, draws=12, predictions="lies"),
+    "groups, half lies": Cell(groups=True, predictions="half"),
+    "groups, rare, lies": Cell(rate=0.05, groups=True, predictions="lies"),
+    "graded, batches, noise": Cell(graded=True, batch=8, predictions="noise"),
+    "few lost, usual, long": Cell(rate=0.1, items=600, draws=120, predictions="usual"),
+    "to the end, half lies": Cell(predictions="half", groups=True, draws=ITEMS),
+    "relations, lies": Cell(predictions="lies", targets=("relations",), draws=70),
+    "relations, rare, usual": Cell(rate=0.1, predictions="usual", targets=("relations",), draws=70),
+    "relations and all, lies": Cell(predictions="lies", targets=("overall", "relations"), draws=70),
     "relations, few candidates, half lies": Cell(
-        believed="half", targets=("overall", "relations"), draws=70, candidates=36
+        predictions="half", targets=("overall", "relations"), draws=70, candidates=36
     ),
-    "sides, lies": Cell(believed="lies", targets=("overall", "relation-sides"), draws=70),
-    "sides, twelve candidates, lies": Cell(  # of which some draws touch no question of a side
-        believed="lies", targets=("overall", "relation-sides"), draws=70, candidates=36
+    "sides, lies": Cell(predictions="lies", targets=("overall", "relation-sides"), draws=70),
+    "sides, twelve candidates, lies": Cell(  # some draws have no question of a side
+        predictions="lies", targets=("overall", "relation-sides"), draws=70, candidates=36
     ),
     "sides, lies, to the end": Cell(
-        believed="lies", targets=("overall", "relation-sides"), items=8, draws=32
+        predictions="lies", targets=("overall", "relation-sides"), items=8, draws=32
     ),
     "sides, half lies, batches": Cell(
-        rate=0.6, believed="half", targets=("overall", "relation-sides"), batch=8
+        rate=0.6, predictions="half", targets=("overall", "relation-sides"), batch=8
     ),
 }
 
@@ -314,7 +315,7 @@ def predictions_of(cell: Cell, losses: Floats, rng: np.random.Generator) -> Floa
         "noise": rng.random(len(losses)),
         "usual": np.full(len(losses), losses.mean()),
     }
-    return predictions[cell.believed]
+    return predictions[cell.predictions]
 
 
 def hostile(cell: Cell, seed: int) -> Material:
@@ -324,12 +325,12 @@ def hostile(cell: Cell, seed: int) -> Material:
     losses = (rng.random(cell.items) < likely).astype(float)
     if cell.graded:
         losses = np.clip(losses, 0.001, 0.999)
-    believed = predictions_of(cell, losses, rng)
+    predicted = predictions_of(cell, losses, rng)
     sizes = np.maximum((np.array([0.5, 0.33, 0.125]) * cell.items).astype(int), 1)
     group = np.repeat(np.arange(4), [*sizes, cell.items - sizes.sum()])
     table = pd.DataFrame({"g": group.astype(str)}) if cell.groups else None
     targets = ["overall", "group:g"] if cell.groups else ["overall"]
-    return Material(Pool(cell.items, None, table), targets, "one", losses, believed, 0.1)
+    return Material(Pool(cell.items, None, table), targets, "one", losses, predicted, 0.1)
 
 
 def misses(job: tuple[str, int]) -> bool:

@@ -1,9 +1,11 @@
-"""Benchmarks of certificates: questions to a half-width, coverage and RMSE, compared with uniform.
+"""Measure certificates: questions to a half-width, coverage and RMSE, compared with uniform draws.
+
+    python -m adaptive_vtt.experiments.engine.certificates --only severity --seeds 12
 
 Data sets are digits-severity and digits-proxy (real images and models) and concept sides (the label
-statistics of ISIC 2018 task 2, simulated answers). Every run asks one question per call through the
-engine's Selector, without a journal. "covered" counts runs in which every target's interval held
-the truth at every moment.
+statistics of ISIC 2018 task 2, simulated answers). A run takes seconds. It asks one question per
+call through the engine's Selector, without a journal. "covered" counts runs in which every target's
+interval held the truth at every moment.
 """
 
 import time
@@ -45,10 +47,12 @@ class Setting:
 
     ``prediction`` is one of
 
-    - "none", or "gp", the question GP;
-    - "losses", "margins": the GP learns from these alone, without follow-ups;
+    - "none": no predictions;
+    - "gp": the question GP;
+    - "losses" or "margins": the GP learns from these alone, without follow-ups;
     - "lies": the GP's margins are noise;
-    - "proxies", "self-taught" (nets trained on the sources' labels);
+    - "proxies": the GP has the losses of cheaper models;
+    - "self-taught": the GP has those of nets that are trained on the sources' labels;
     - "regression": the same nets, without the GP's process;
     - "shuffled": the features are those of other samples and follow-ups;
     - "adversarial": a proxy that is the opposite of the truth, which the GP soon learns;
@@ -215,7 +219,7 @@ def _gp(task: Task, material: Material) -> QuestionGP:
     """Return the surrogate of a task's setting."""
     bench, prediction = material.bench, task.setting.prediction
     make = RegressionMean if prediction == "regression" else QuestionGP
-    if bench is None:  # neither images nor relations: concept and side are all there is
+    if bench is None:  # there are neither images nor relations, only concepts and sides
         return make([0], [0], len(material.space.concepts), shared=False, device=task.device)
     shuffled = np.random.default_rng([task.seed, 5]).permutation(len(bench.features))
     inputs = bench.inputs(shuffled if prediction == "shuffled" else None)

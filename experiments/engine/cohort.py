@@ -1,12 +1,16 @@
-"""Calls that other models' answers save in the audit of the next model (``Audit(cohort=)``).
+"""Count the calls that other models' answers save in the audit of the next (``Audit(cohort=)``).
+
+    python -m adaptive_vtt.experiments.engine.cohort --seeds 2
 
 Twelve classifiers (``cohort_models``) answer digits-severity. Each is audited to +-.05 with the
 other eleven as cohort, whose answers are all known ("after all") or come from an audit of 300 calls
-each ("after journals", with --journals). It is also audited alone and by uniform questions.
---unlike audits models unlike their cohort: the first model's losses moved to other questions,
-inverted, and constant. "rmse N" is the error of the estimate after N calls, over models and seeds.
-"covered" counts runs whose final interval holds the truth. --bound makes no audit: it prints the
-share of a uniform draw's variance that is left if the best weights of the other models are known.
+each ("after journals", with ``--journals``). It is also audited alone and by uniform questions.
+"rmse N" is the error of the estimate after N calls, over models and seeds, and "covered" counts
+runs whose final interval holds the truth.
+
+``--unlike`` audits three models that their cohort does not predict. ``--bound`` makes no audit. It
+prints the variance of a draw by the best predictions from the other models, as a share of that of a
+uniform draw.
 """
 
 import argparse
@@ -42,7 +46,10 @@ def losses_of(benches: Mapping[str, Bench], left_out: str) -> pd.DataFrame:
 
 
 def unlike(bench: Bench) -> dict[str, Bench]:
-    """Return models that the cohort does not predict."""
+    """Return models that the cohort does not predict.
+
+    They have the losses of other questions, inverted losses, or always a loss of 1.
+    """
     losses = bench.losses
     turned = np.roll(losses.ravel(), losses.size // 2 + 17).reshape(losses.shape)
     kinds = {"turned": turned, "inverted": 1 - losses, "constant": np.ones_like(losses)}
@@ -52,69 +59,73 @@ def unlike(bench: Bench) -> dict[str, Bench]:
 def journals(
     benches: Mapping[str, Bench], half_width: float, calls: int, folder: Path
 ) -> dict[str, Path]:
-    """An audit of so many ``calls`` of every model."""
-    found = {}
+    """Audit every model with this number of calls, and return the paths of the journals."""
+    paths = {}
     for number, (name, bench) in enumerate(benches.items()):
         path = folder / f"{name}.db"
         options: dict[str, Any] = {"seed": EARLIER + number, "budget": calls}
         audited(bench, half_width=half_width / 10, journal=path, **options)
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def ways(cohort: Cohort, asked: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """Options of an audit, by what it knows; ``asked``: the journals of the other models."""
-    found: dict[str, dict[str, Any]] = {"after all": {"cohort": cohort}}
+    """Return options of audits by name; ``asked`` are the journals of the other models."""
+    options: dict[str, dict[str, Any]] = {"after all": {"cohort": cohort}}
     if asked:
-        found["after journals"] = {"cohort": Cohort.from_runs(*asked)}
-    return {**found, "alone": {}, "uniform": dict(BASELINES["uniform"])}
+        options["after journals"] = {"cohort": Cohort.from_runs(*asked)}
+    return {**options, "alone": {}, "uniform": dict(BASELINES["uniform"])}
 
 
 def rows(
     name: str, bench: Bench, options: Mapping[str, dict[str, Any]], width: float, seeds: int
 ) -> Iterable[Row]:
-    for how, given in options.items():
+    """Yield the result of each audit of one model."""
+    for how, chosen in options.items():
         for seed in range(seeds):
-            found = audited(bench, MARKS, half_width=width, budget=MAX, seed=seed, **given)
-            yield {"model": name, "how": how, **found}
+            result = audited(bench, MARKS, half_width=width, budget=MAX, seed=seed, **chosen)
+            yield {"model": name, "how": how, **result}
 
 
-def table_of(found: Sequence[Row], by: Sequence[str]) -> pd.DataFrame:
-    """Means over runs: calls, covered, and root mean squared errors."""
-    frame = pd.DataFrame(found)
+def table_of(runs: Sequence[Row], by: Sequence[str]) -> pd.DataFrame:
+    """Return means over runs, by group: calls, covered, and root mean squared errors."""
+    frame = pd.DataFrame(runs)
     errors = [f"rmse {mark}" for mark in MARKS if f"rmse {mark}" in frame]
     root = frame.groupby(list(by), sort=False)[errors].mean().pow(0.5)
     return spread(frame, by).join(root).round(3)
 
 
 def bounds(benches: Mapping[str, Bench]) -> pd.DataFrame:
-    """By model: the variance of a draw, as a share of a uniform one's, with the best proposal for
-    what a logistic regression on the others' mean, one on each of them, and boosted trees foretell
-    once they have learnt from all of its answers to other thirds of the questions."""
+    """Return the variance of a draw as a share of a uniform one's, by model and predictor.
+
+    Predictors are logistic regressions on the mean of the others and on each of them, and boosted
+    trees. They learn from the model's answers to two thirds of the questions, and predict the rest.
+    The proposal is the best one for the predictions.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
 
-    found = {}
+    table = {}
     for name, bench in benches.items():
         lost = (bench.losses.ravel() > 0.5).astype(int)
         others = np.stack([b.losses.ravel() for n, b in benches.items() if n != name], 1)
-        told = np.column_stack([logits(others.mean(axis=1)), others])
-        ways = {
-            "mean of the others": (LogisticRegression(), told[:, :1]),
-            "each of them": (LogisticRegression(max_iter=500), told),
-            "trees": (HistGradientBoostingClassifier(max_iter=120, random_state=0), told),
+        inputs = np.column_stack([logits(others.mean(axis=1)), others])
+        predictors = {
+            "mean of the others": (LogisticRegression(), inputs[:, :1]),
+            "each of them": (LogisticRegression(max_iter=500), inputs),
+            "trees": (HistGradientBoostingClassifier(max_iter=120, random_state=0), inputs),
         }
-        found[name] = {
-            how: _left(lost, cross_val_predict(way, seen, lost, cv=3, method="predict_proba")[:, 1])
-            for how, (way, seen) in ways.items()
+        table[name] = {
+            kind: _variance(lost, cross_val_predict(p, x, lost, cv=3, method="predict_proba")[:, 1])
+            for kind, (p, x) in predictors.items()
         }
-    return pd.DataFrame(found).T
+    return pd.DataFrame(table).T
 
 
-def _left(lost: Indices, foretold: Floats) -> float:
-    """Of n questions, .1 of the proposal being even, as in audits."""
-    likely = foretold.clip(0.005, 0.995)
+def _variance(lost: Indices, predicted: Floats) -> float:
+    """Return the variance of a draw as a share of a uniform one's, with an exploration of .1."""
+    likely = predicted.clip(0.005, 0.995)
     weight = np.sqrt(likely * (1 - likely))
     proposal = 0.9 * weight / weight.sum() + 0.1 / len(lost)
     return float(((lost - likely) ** 2 / proposal).mean() / len(lost) / lost.var())
@@ -135,32 +146,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     benches = population()
     if chosen.bound:
-        left = bounds(benches)
-        show(pd.concat([left, left.mean().to_frame("mean").T]).round(3), index=True)
+        table = bounds(benches)
+        show(pd.concat([table, table.mean().to_frame("mean").T]).round(3), index=True)
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = _measured(benches, chosen, Path(folder))
+        runs = _measured(benches, chosen, Path(folder))
     if not chosen.unlike:
-        show(table_of(found, ["how"]), "all models", index=True)
+        show(table_of(runs, ["how"]), "all models", index=True)
     name = "cohort_unlike.csv" if chosen.unlike else "cohort.csv"
-    save_table(table_of(found, ["model", "how"]), chosen.out / name, index=True)
+    save_table(table_of(runs, ["model", "how"]), chosen.out / name, index=True)
 
 
 def _measured(benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path) -> list[Row]:
+    """Run all audits, and print the figures of each model."""
     earlier = options.half_width, options.journal_calls, folder
     asked = journals(benches, *earlier) if options.journals else {}
     count = 1 if options.unlike else options.models
     chosen = list(benches)[:: len(benches) // count][:count]
-    found: list[Row] = []
+    runs: list[Row] = []
     for name in chosen:
         others = [path for other, path in asked.items() if other != name]
         known = ways(Cohort.from_table(losses_of(benches, name)), others)
-        mine = unlike(benches[name]) if options.unlike else {name: benches[name]}
-        for label, bench in mine.items():
+        models = unlike(benches[name]) if options.unlike else {name: benches[name]}
+        for label, bench in models.items():
             new = list(rows(label, bench, known, options.half_width, options.seeds))
             show(table_of(new, ["how"]), label, index=True)
-            found += new
-    return found
+            runs += new
+    return runs
 
 
 if __name__ == "__main__":

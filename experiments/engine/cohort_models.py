@@ -22,7 +22,7 @@ EPOCHS = 60
 
 @dataclass
 class Network:
-    """A torch network with the interface of scikit-learn's classifiers."""
+    """Torch network with the interface of scikit-learn's classifiers."""
 
     layers: Callable[[], torch.nn.Module]
     seed: int

@@ -1,12 +1,12 @@
-"""Questions that other values of the engine's constants cost, compared at the same seeds.
+"""Count the questions that other values of the engine's constants cost, with the same seeds.
 
     python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 PROXY_WEIGHT=0,CAUTION=10
 
 Each argument is a row; the first row has the usual values. The benchmark is digits-severity with
 one target, one question per call and self-taught nets, as in ``certificates``. The first draws of
-equal seeds are the same, so differences are known better than means. With --explained no audit is
-made. It prints the share of the variance that predictions explain (``digits.explained``) after some
-random answers, which takes seconds and is far more precise.
+equal seeds are the same, so differences are more precise than means. ``--explained`` makes no
+audit. It computes the share of the variance that predictions explain (``digits.explained``) after
+some random answers, which takes seconds and is far more precise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,13 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with changed(values):
             if chosen.explained:
                 shares = np.mean([explained_after(seed) for seed in seeds], axis=0).round(3)
-                found = dict(zip(map(str, ANSWERS), shares.tolist(), strict=True))
+                figures: Row = dict(zip(map(str, ANSWERS), shares.tolist(), strict=True))
             else:
                 tasks = [Task("digits-severity", TAUGHT, chosen.half_width, seed) for seed in seeds]
                 runs = pd.DataFrame([run(task) for task in tasks])
                 usual = runs if usual is None else usual
-                found = row(runs, usual)
-        rows.append({"constants": change, **found})
+                figures = row(runs, usual)
+        rows.append({"constants": change, **figures})
         show(rows[-1])
     save_table(
         rows, chosen.out / ("constants-explained.csv" if chosen.explained else "constants.csv")

@@ -1,4 +1,6 @@
-"""Number of candidates from which a GPU pays: time per draw on the CPU and on CUDA.
+"""Find the number of candidates from which a GPU pays: time per draw on the CPU and on CUDA.
+
+    python -m adaptive_vtt.experiments.engine.crossover
 
 One draw samples candidates, predicts their losses by the question GP (after ``--observed`` calls of
 14 answers), weighs them by ``certify``, makes the proposal, draws, and fixes the bets. The GPs are

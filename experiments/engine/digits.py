@@ -1,4 +1,6 @@
-"""Two digit benchmarks, and the share of the losses' variance that a surrogate explains.
+"""Measure the share of the losses' variance that a surrogate explains, on two digit benchmarks.
+
+    python -m adaptive_vtt.experiments.engine.digits
 
 digits-severity has scikit-learn's digits and an MLP with 64 hidden units. Its 600 test images under
 10 perturbations at 5 severities make 30,000 questions, of which about 29 % fail.
@@ -112,8 +114,8 @@ class Bench:
 
     def audit(self, **options: Any) -> Audit:
         """Return an audit of the overall label error that knows the proxies' answers."""
-        given = {"targets": ["overall"], "proxies": self.proxy_answers(), **options}
-        return Audit(self.space(), given.pop("model", None) or self.model(), **given)
+        options = {"targets": ["overall"], "proxies": self.proxy_answers(), **options}
+        return Audit(self.space(), options.pop("model", None) or self.model(), **options)
 
     def questions(self) -> pd.DataFrame:
         """Return a row per question: its sample, relation and severity."""
@@ -170,7 +172,7 @@ class Bench:
 
 
 class RecordedRelation(LabelPreserving):
-    """A relation that changes nothing, or of which only the answers were recorded."""
+    """Relation that changes nothing, for recorded or simulated answers."""
 
     def __init__(self, name: str, severities: Sequence[int] = (1,)) -> None:
         self.name, self.severities = name, tuple(severities)
@@ -299,7 +301,7 @@ def proxy_bench() -> Bench:
 
 
 def split(test: int, train: int | None) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return images of ``train`` and ``test`` samples, then their digits; None: all the rest."""
+    """Return images of ``train`` (None: all other) and ``test`` samples, and then their digits."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 

@@ -1,4 +1,6 @@
-"""Audits of models that change during the audit, and of models that do not, which must not stall.
+"""Audit models that change during the audit, and models that do not, which must not stall.
+
+    python -m adaptive_vtt.experiments.engine.drift
 
 There are six kinds of pools: *one* rate, *eight* groups, *rare* losses, *graded* losses in [0, 1],
 and with informative features *foreseen* and *groups foreseen*. The model does not change ("none"),
@@ -6,8 +8,8 @@ or its losses get likelier: *sudden* after SINCE calls, *late* after three quart
 an audit without drift, *slow* in equal steps over these calls, *part* in one group alone,
 *periodic* in every other block of BLOCK calls.
 
-Prints how audits ended, after how many calls, and the calls made after every interval was narrow
-enough. If the model does not change, these calls are a stall.
+The table counts ends of audits, with mean calls and "most after": the largest number of calls made
+after every interval was narrow enough. If the model does not change, these calls are a stall.
 """
 
 from collections.abc import Sequence

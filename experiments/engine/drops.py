@@ -1,9 +1,11 @@
-"""Calls that certify the drops of seven relations, as pairs or as a box of two intervals.
+"""Count the calls that certify the drops of seven relations, as pairs or as two rates each.
+
+    python -m adaptive_vtt.experiments.engine.drops
 
 The bundled classifier answers about the bundled garments. "pairs" certifies targets = ["drops"] to
-a half-width. "box" certifies the error under every relation and on original images to half of it,
-so that their differences are as wide. The table has the mean calls of both, and how many of those
-were about original images.
+a half-width. "box" certifies the error rates under every relation and on original images to half of
+it, so that their differences have the same half-width. The table has the mean calls of both, and
+how many of these were about original images.
 """
 
 import tomllib

@@ -1,4 +1,6 @@
-"""Audits of an endpoint: its utilisation, and the effect of faults and interruptions.
+"""Measure audits of an endpoint: its utilisation, and the effect of faults and interruptions.
+
+    python -m adaptive_vtt.experiments.engine.endpoints
 
 throughput: the local endpoint runs in its own process and takes one second per answer, with 64
 calls in flight. "of the ideal" is the calls answered per second, from the first answer to the last,
@@ -38,7 +40,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.demo.answers import Reply as Said
+from adaptive_vtt.demo.answers import Reply as DemoReply
 from adaptive_vtt.demo.server import STATISTICS, DemoServer
 from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
@@ -60,7 +62,8 @@ LIMIT = 16
 """Most calls that an endpoint with a limit answers at a time."""
 FAULTS = 0.2
 PRICES = Prices(input=2.5, output=10.0)
-MAX_TOKENS, MAX_SAID = 400, 32
+MAX_INPUT, MAX_OUTPUT = 400, 32
+"""Most tokens of a request and of a reply."""
 BUDGET = 80
 """Calls of an audit that is killed."""
 CAPS = (60.0, 200.0)
@@ -93,7 +96,7 @@ class Knowing:
         self._looks = np.stack([_look(sample.require_image()) for sample in self._samples])
         self._error = error
 
-    def replies(self, image: Image | None, prompt: str) -> list[Said]:
+    def replies(self, image: Image | None, prompt: str) -> list[DemoReply]:
         look = _look(np.zeros((8, 8, 3), np.uint8) if image is None else image)
         sample = self._samples[int((self._looks @ look).argmax())]
         concept = next(concept for concept in sample.truth if concept in prompt)
@@ -122,8 +125,8 @@ def chat(url: str, **options: Any) -> OpenAIChat:
         Knowing.name,
         base_url=f"{url}/v1",
         encoding=Encoding("jpeg"),
-        max_tokens=MAX_SAID,
-        max_input_tokens=MAX_TOKENS,
+        max_tokens=MAX_OUTPUT,
+        max_input_tokens=MAX_INPUT,
         prices=PRICES,
         **options,
     )
@@ -182,8 +185,8 @@ def limit(quick: bool) -> list[Row]:
     return rows
 
 
-class There(ModelDefaults):
-    """A model that answers at once, with ``in_flight`` calls in flight."""
+class Immediate(ModelDefaults):
+    """Model that answers at once, with ``in_flight`` calls in flight."""
 
     answers: CallMode = "one"
     needs_image = False
@@ -205,9 +208,10 @@ def _engine_ms(audit: Audit) -> float:
     space = QuestionSpace(TiledDataset(audit.space.dataset.profile[0], FRAMES), RELATIONS)
     calls = 640
     half_width = audit.certify.half_width
-    again = Audit(space, There(FLIGHT), budget=calls, candidates=1024, half_width=half_width)
+    model = Immediate(FLIGHT)
+    same = Audit(space, model, budget=calls, candidates=1024, half_width=half_width)
     start = time.process_time()
-    again.run()
+    same.run()
     return 1000 * (time.process_time() - start) / calls
 
 
@@ -250,36 +254,37 @@ class Chaotic(Endpoint):
         return (prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts[0])
 
     async def send(self, request: tuple[str, str, int, str], prompt: Prompt) -> Reply:
-        faults, tokens, said = self.faults(request, self._times[request])
+        outcome, tokens = self.outcome(request, self._times[request])
         self._times[request] += 1
         usage = Usage(tokens, 5)
-        if faults == "429":
+        if outcome == "429":
             raise Trouble("http 429", asked=1.0)
-        if faults == "5xx":
+        if outcome == "5xx":
             raise Trouble("http 503")
-        if faults == "hung":  # answered too late: nobody knows whether it was billed
+        if outcome == "hung":  # answered too late: nobody knows whether it was billed
             self.billed += self.prices.cost(usage) if tokens % 2 else 0.0
             raise Trouble("timeout", billed=True)
         self.billed += self.prices.cost(usage)
-        if faults == "cut":
+        if outcome == "cut":
             raise Trouble("truncated", billed=True)
         self.replies[request] += 1
-        return Reply((said,), usage)
+        return Reply((self.p_yes(request),), usage)
 
-    def faults(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int, float]:
+    def outcome(self, request: tuple[str, str, int, str], times: int) -> tuple[str, int]:
+        """Return the outcome of an attempt, and the tokens of its request."""
         rng = generator(self.seed, "chaos/" + "/".join(map(str, request)), times)
         kind = str(rng.choice(["429", "5xx", "hung", "cut"])) if rng.random() < FAULTS else "fine"
-        return kind, int(rng.integers(100, 301)), self.said(request)
+        return kind, int(rng.integers(100, 301))
 
-    def said(self, request: tuple[str, str, int, str]) -> float:
+    def p_yes(self, request: tuple[str, str, int, str]) -> float:
         """Return P(yes); the truth is always yes."""
         return float(generator(self.seed, "said/" + "/".join(map(str, request))).random() >= 0.2)
 
     def loss(self, request: tuple[str, str, int, str]) -> float:
         """Return the realised loss of a question, which is 1 where every attempt would fail."""
         attempts = range(self.most_attempts)
-        answered = any(self.faults(request, k)[0] == "fine" for k in attempts)
-        return 1 - self.said(request) if answered else 1.0
+        answered = any(self.outcome(request, k)[0] == "fine" for k in attempts)
+        return 1 - self.p_yes(request) if answered else 1.0
 
 
 def chaos_space() -> QuestionSpace:

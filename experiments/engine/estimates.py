@@ -1,4 +1,6 @@
-"""Errors of estimates made from the same draws: by the draws, by predictions, by both.
+"""Measure errors of estimates from the same draws: by the draws, by predictions, and by both.
+
+    python -m adaptive_vtt.experiments.engine.estimates
 
 Benchmarks are digits (``digits``, one target) with informative or shuffled proxies and features,
 and the demo (16 targets, several per call). "draws" is the weighted mean of the pseudo-outcomes.

@@ -1,4 +1,6 @@
-"""Coverage and width of the forecast of further calls (``certify.further``).
+"""Measure coverage and width of the forecast of further calls (``certify.further``).
+
+    python -m adaptive_vtt.experiments.engine.forecasts --seeds 8
 
 There are five kinds of audits of recorded answers: *several* targets per call, *digits* and
 *proxies* (real errors of real models, ``experiments.engine.digits``), *sides* of five concepts, one
@@ -6,9 +8,9 @@ question per call, and *rare* errors, one in a hundred. Each audit runs to its e
 again with a budget of a random share of those calls, .15 to .9, forecasts the rest, and is resumed
 to its end.
 
-Prints a row per kind, and the forecast of an earlier formula as a multiple of the truth: it took
-the half-width to fall with the square root of the draws. The constants of ``further`` were chosen
-on seeds below 100.
+The table has a row per kind. "before / truth" is the forecast of an earlier formula, by which
+half-widths fall with the square root of the draws, as a multiple of the true number. The constants
+of ``further`` were chosen on seeds below 100.
 """
 
 from collections.abc import Callable, Sequence

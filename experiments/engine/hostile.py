@@ -1,14 +1,14 @@
-"""Coverage of audits under hostile conditions.
+"""Measure the coverage of audits under hostile conditions.
+
+    python -m adaptive_vtt.experiments.engine.hostile [--quick] [--seeds 200] [--only lies]
 
 A *cell* is one condition: wrong predictions, losses that are rare or never quite 0 or 1, answers
 that come late and out of order, unanswered questions, or a pool that is asked to its end. Each
 audit is of a small pool at 95 % confidence. It misses if any of its intervals excludes the true
-rate at any moment, as someone would see who looks after every answer and stops at the worst one.
+rate at any moment, as for someone who looks after every answer and stops at the worst one.
 
-    python -m adaptive_vtt.experiments.engine.hostile [--quick] [--seeds 200] [--only lies]
-
-Prints for each cell the audits, those that missed, and the number that an error of 5 % exceeds with
-a probability of .001.
+The table has for each cell the audits, those that missed, and the number that an error of 5 %
+exceeds with a probability of .001.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ class Cell:
     """Mean loss. Half of the items fail three times as often as the others."""
     graded: bool = False
     """True if losses are .001 and .999 instead of 0 and 1."""
-    believed: str = ""
-    """Predictions: "" (none), "truth", "lies" (1 - loss), "half" (lies about every other item) or
+    predictions: str = ""
+    """They are "" (none), "truth", "lies" (1 - loss), "half" (lies about every other item) or
     "noise"."""
     groups: bool = False
     batch: int = 1
@@ -54,23 +54,23 @@ class Cell:
 
 CELLS = {
     "no predictions": Cell(),
-    "true predictions": Cell(believed="truth"),
-    "lies": Cell(believed="lies"),
-    "half lies": Cell(believed="half"),
-    "noise": Cell(believed="noise"),
+    "true predictions": Cell(predictions="truth"),
+    "lies": Cell(predictions="lies"),
+    "half lies": Cell(predictions="half"),
+    "noise": Cell(predictions="noise"),
     "groups": Cell(groups=True),
-    "groups, lies": Cell(groups=True, believed="lies"),
+    "groups, lies": Cell(groups=True, predictions="lies"),
     "rare": Cell(rate=0.02),
-    "rare, lies": Cell(rate=0.02, believed="lies"),
+    "rare, lies": Cell(rate=0.02, predictions="lies"),
     "nearly all lost": Cell(rate=0.64),
     "graded": Cell(graded=True),
-    "graded, half lies": Cell(graded=True, believed="half"),
+    "graded, half lies": Cell(graded=True, predictions="half"),
     "batches": Cell(batch=8),
-    "backwards, lies": Cell(batch=8, backwards=True, believed="lies"),
+    "backwards, lies": Cell(batch=8, backwards=True, predictions="lies"),
     "silent": Cell(silent=0.5),
     "silent, groups, batches": Cell(silent=0.5, groups=True, batch=8),
-    "little explored": Cell(believed="lies", options=(("exploration", 0.02),)),
-    "drawn at random": Cell(believed="half", options=(("strategy", "random"),)),
+    "little explored": Cell(predictions="lies", options=(("exploration", 0.02),)),
+    "drawn at random": Cell(predictions="half", options=(("strategy", "random"),)),
     "to the end": Cell(groups=True, calls=ITEMS),
 }
 
@@ -85,7 +85,7 @@ def losses_of(cell: Cell, seed: int) -> Floats:
 
 def proxies_of(cell: Cell, losses: Floats, seed: int) -> dict[str, Floats] | None:
     """Return the proxy that predicts every loss, between .05 and .95; None without predictions."""
-    if not cell.believed:
+    if not cell.predictions:
         return None
     rng = np.random.default_rng([seed, 8])
     predictions = {
@@ -93,7 +93,7 @@ def proxies_of(cell: Cell, losses: Floats, seed: int) -> dict[str, Floats] | Non
         "lies": 1 - losses,
         "half": np.where(np.arange(ITEMS) % 2, losses, 1 - losses),
         "noise": rng.random(ITEMS),
-    }[cell.believed]
+    }[cell.predictions]
     return {"proxy": 0.05 + 0.9 * predictions}
 
 

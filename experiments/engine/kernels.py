@@ -1,4 +1,6 @@
-"""Other kernels for the question GP, compared with its own.
+"""Compare the question GP's kernel with others.
+
+    python -m adaptive_vtt.experiments.engine.kernels
 
 The first benchmark is digits-severity, predicted as in an audit from margins, follow-up images and
 self-taught nets. The table has the share of uniform sampling's variance that sampling by the

@@ -67,11 +67,11 @@ def ended(
 @contextmanager
 def served(serve: Callable[..., None], *arguments: Any) -> Iterator[str]:
     """Yield the address of ``serve(pipe, *arguments)``, which sends its port from its process."""
-    here, there = get_context("spawn").Pipe()
-    process = get_context("spawn").Process(target=serve, args=(there, *arguments), daemon=True)
+    receiver, sender = get_context("spawn").Pipe()
+    process = get_context("spawn").Process(target=serve, args=(sender, *arguments), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{here.recv()}"
+        yield f"http://127.0.0.1:{receiver.recv()}"
     finally:
         process.terminate()
         process.join()

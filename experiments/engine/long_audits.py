@@ -1,4 +1,6 @@
-"""Time and memory of long audits, and of resuming, verifying and reporting them.
+"""Measure time and memory of long audits, and of resuming, verifying and reporting them.
+
+    python -m adaptive_vtt.experiments.engine.long_audits
 
 A cheap model without images is asked N times, in three kinds of audit: ``demo`` (a call answers 10
 concepts of an image; 16 targets), ``digits`` (one question per call; overall and 7 relations), and
@@ -118,7 +120,7 @@ LATER: dict[str, Callable[[str, Path, int], object]] = {
 
 
 def later(what: str, kind: str, journal: Path, calls: int) -> dict[str, float]:
-    """Seconds, and peak MB of the process, of what is done with a journal afterwards."""
+    """Return the seconds and the peak MB of one of LATER, in a process that does nothing else."""
     start = time.process_time()
     LATER[what](kind, journal, calls)
     seconds = time.process_time() - start
@@ -127,7 +129,7 @@ def later(what: str, kind: str, journal: Path, calls: int) -> dict[str, float]:
 
 
 def measure(kind: str, calls: int, folder: Path) -> Row:
-    """One row of the table."""
+    """Return a row of the table."""
     journal = folder / f"{kind}-{calls}.db"
     row: Row = {"audit": kind, "calls": calls}
     if not journal.exists():
@@ -154,8 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for kind in chosen.kinds:
             for questions in chosen.whole or ():
-                found = in_own_process(whole, kind, questions, folder)
-                rows.append({"audit": kind, "questions": questions, **found})
+                times = in_own_process(whole, kind, questions, folder)
+                rows.append({"audit": kind, "questions": questions, **times})
             for calls in () if chosen.whole else chosen.calls:
                 rows.append(measure(kind, calls, folder))
                 show(rows[-1])

@@ -1,4 +1,6 @@
-"""Errors of the estimates and coverage of the intervals of other packages on the same questions.
+"""Compare errors of estimates and coverage of intervals with other packages, on the same questions.
+
+    python -m adaptive_vtt.experiments.engine.peers --repeats 6
 
 Every repeat audits 200 random images of digits-proxy's 250, with 1,600 questions. All methods of a
 repeat have the same questions, and estimate their mean loss.

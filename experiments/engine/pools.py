@@ -1,4 +1,6 @@
-"""Calls that a cheap guess of each loss saves in a pool with one target, and what limits it.
+"""Count the calls that a cheap guess of each loss saves in a pool, and the most that it can save.
+
+    python -m adaptive_vtt.experiments.engine.pools [--quick] [--seeds 40]
 
 5,000 items fail independently, each with its own probability, and the guess of an item is that
 probability. Guesses explain a share ``--explained`` of the variance of losses. Audits certify one
@@ -6,12 +8,11 @@ interval of ``--half-width``. *even* draws items uniformly, *by need* draws as `
 *known* predicts by the guess itself, *learnt* by the question GP's regression on it
 (``surrogates.loss_mean``). So the difference of the two is the cost of learning.
 
-    python -m adaptive_vtt.experiments.engine.pools [--quick] [--seeds 40]
-
-Prints mean calls, calls saved against even draws without a guess (with the standard error), and the
-savings that Neyman's allocation promises. With guesses the variance falls to that of the residuals;
-with draws by need, to the square of the residuals' mean standard deviation. k draws from an endless
-pool are worth k / (1 + k / n) draws from n items.
+The table has mean calls, their "share" of the calls for even draws without a guess, calls saved
+(with the standard error), and the share that the variance alone promises. With guesses the variance
+is that of the residuals; with draws by need, it is the square of the residuals' mean standard
+deviation (Neyman's allocation). k draws from an endless pool are worth k / (1 + k / n) draws from n
+items.
 """
 
 from collections.abc import Sequence
@@ -95,7 +96,7 @@ class Regression:
 
 
 def calls(setting: Setting, job: tuple[str, int]) -> int:
-    """Draws of one audit until its interval is narrow enough."""
+    """Return the draws of one audit until its interval is narrow enough."""
     way, seed = WAYS[job[0]], job[1]
     guess, loss = setting.pool(seed)
     space = Pool(ITEMS)
@@ -127,12 +128,12 @@ def calls(setting: Setting, job: tuple[str, int]) -> int:
 
 
 def promised(setting: Setting, seeds: int) -> dict[str, float]:
-    """Return what share of the variance known guesses leave: of even draws, and by need."""
-    left = np.array([_left(*setting.pool(seed)) for seed in range(seeds)]).mean(axis=0)
-    return dict(zip(("known, even", "known, by need"), left.tolist(), strict=True))
+    """Return the share of the variance that is left by known guesses: even draws, and by need."""
+    shares = np.array([_shares(*setting.pool(seed)) for seed in range(seeds)]).mean(axis=0)
+    return dict(zip(("known, even", "known, by need"), shares.tolist(), strict=True))
 
 
-def _left(guess: Floats, loss: Floats) -> tuple[float, float]:
+def _shares(guess: Floats, loss: Floats) -> tuple[float, float]:
     residual = guess * (1 - guess)
     variance = float(loss.var())
     return float(residual.mean()) / variance, float(np.sqrt(residual).mean() ** 2) / variance
@@ -144,15 +145,15 @@ def savings(setting: Setting, seeds: int, workers: int) -> pd.DataFrame:
     counts = np.array(in_processes(partial(calls, setting), jobs, workers), float)
     table = counts.reshape(len(WAYS), seeds)
     endless = 1 / (1 / table[0].mean() - 1 / ITEMS)
-    left, rows = promised(setting, seeds), list[Row]()
+    shares, rows = promised(setting, seeds), list[Row]()
     for way, own in zip(WAYS, table, strict=True):
         row: Row = {
             "way": way,
             "calls": round(own.mean(), 1),
             "share": own.mean() / table[0].mean(),
         }
-        if way in left:
-            draws = endless * left[way]
+        if way in shares:
+            draws = endless * shares[way]
             row["promised"] = draws / (1 + draws / ITEMS) / table[0].mean()
         if seeds > 1 and way != next(iter(WAYS)):
             saved = table[0] - own

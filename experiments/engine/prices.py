@@ -1,4 +1,6 @@
-"""Audits that draw by price: the cost of a certificate with and without prices, and coverage.
+"""Measure audits that draw by price: the cost of a certificate, and coverage.
+
+    python -m adaptive_vtt.experiments.engine.prices
 
 The prices of a pool's calls differ by a factor of ten and follow from the pixels of their images.
 The model is wrong on each image with a rate of its own; answers come from memory.
@@ -9,7 +11,7 @@ times as much as the others ("halves"), or one in ten does ("few"), or prices ru
 a target, too. In "together" the expensive calls are the unpredictable ones, in "against" the cheap
 ones.
 
-coverage: small audits by price, of a server that bills any amount. An interval misses if it ever
+coverage: small audits by price, for a server that bills any amount. An interval misses if it ever
 excludes the truth.
 """
 

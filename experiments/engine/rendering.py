@@ -1,4 +1,4 @@
-"""Time of follow-up images by torch on a device, compared with OpenCV, which the package uses.
+"""Compare the time of follow-up images by torch on a device with OpenCV's, which the package uses.
 
 Images get a Gaussian blur, Gaussian noise or a rotation, one by one as in the package, or as torch
 operations on a whole batch. Transfers to the device and back are included. Both ways give the same

@@ -1,4 +1,6 @@
-"""Worth of the self-taught proxy: variance explained, and calls until certification.
+"""Measure the worth of self-taught nets: variance explained, and calls until certification.
+
+    python -m adaptive_vtt.experiments.engine.self_taught
 
 On digits-severity, the nets are trained on the labels of the 600 test images that the audit asks
 about. In "wrong labels", 20 % of the images have another label, for nets and audit alike. In
@@ -45,8 +47,8 @@ def taught_losses(bench: Bench, digits: Floats) -> Floats:
     """Return the losses, N x V, that nets trained on these labels (N,) of the sources predict."""
     count, variants, _ = bench.shown.shape
     sample = np.repeat(np.arange(count), variants)
-    said = nets_of(bench, digits).predict(pictures(bench.shown.reshape(-1, 64)), sample)
-    return 1 - said[np.arange(len(sample)), bench.digits.astype(int)[sample]].reshape(count, -1)
+    p = nets_of(bench, digits).predict(pictures(bench.shown.reshape(-1, 64)), sample)
+    return 1 - p[np.arange(len(sample)), bench.digits.astype(int)[sample]].reshape(count, -1)
 
 
 def pictures(digits: Floats) -> Any:

@@ -1,4 +1,6 @@
-"""Discovery and certification of planted slices.
+"""Measure the discovery and certification of planted slices.
+
+    python -m adaptive_vtt.experiments.engine.slices --seeds 100
 
 There are three worlds of recorded answers. *digits*: scikit-learn's digits under four relations;
 sevens fail where they are turned. *phantom*: endoscopy frames with polyps under three lights; flat
@@ -80,11 +82,11 @@ def digits(seed: int, *, plant: bool = True) -> World:
     from sklearn.datasets import load_digits
 
     rng = np.random.default_rng(seed)
-    images, shown = load_digits(return_X_y=True)
+    images, digit = load_digits(return_X_y=True)
     chosen = rng.choice(len(images), DIGITS, replace=False)
     metadata = pd.DataFrame(
         {
-            "digit": shown[chosen],
+            "digit": digit[chosen],
             "writer": rng.choice([f"w{k}" for k in range(8)], DIGITS),
             "ink": rng.choice(["pale", "medium", "dark"], DIGITS),
         }
@@ -167,17 +169,20 @@ def audited(
     ]
 
 
-def _judged(world: World, found: SliceFacts, track: Track, certificate: CertificateFacts) -> Slice:
+def _judged(
+    world: World, discovered: SliceFacts, track: Track, certificate: CertificateFacts
+) -> Slice:
     """Compare a discovered slice with the planted one and with the truth."""
-    target = target_of(OfSlice(found.name), found.masks)
+    target = target_of(OfSlice(discovered.name), discovered.masks)
     inside = members(world.space, [target], np.arange(len(world.loss)))[0]
     rate = float(world.loss[inside].mean())
     shared = (inside & world.planted).sum() / (inside | world.planted).sum()
-    lower, upper = track.lower[found.since :], track.upper[found.since :]
+    since = discovered.since
+    lower, upper = track.lower[since:], track.upper[since:]
     narrow = np.flatnonzero((upper - lower) / 2 <= certificate.aim)
     calls = int(narrow[0]) if len(narrow) else None
     held = bool(((lower <= rate + 1e-9) & (rate - 1e-9 <= upper)).all())
-    return Slice(found.since, rate / float(world.loss.mean()), float(shared), calls, held)
+    return Slice(since, rate / float(world.loss.mean()), float(shared), calls, held)
 
 
 def row(name: str, audits: Sequence[Sequence[Slice]]) -> dict[str, object]:

@@ -1,10 +1,12 @@
-"""Time per draw and peak memory, over sizes of space, candidates and observations.
+"""Measure time per draw and peak memory, over sizes of space, candidates and observations.
+
+    python -m adaptive_vtt.experiments.engine.speed
 
 One draw is all that the engine does between two answers, without journal and model: sample
 candidates, predict their losses, weigh them, draw, fix the bet, and learn from 14 answers. Refits
-of the question GP are included. For the demo, it measures CPU seconds from the start of Python to
-the first call, and CPU per draw with images, nets and model. With ``--beliefs`` it measures only
-the share of the CPU of ``avtt audit --demo`` that snapshots of the belief take.
+of the question GP are included. For the demo, a second table has CPU seconds from the start of
+Python to the first call, and CPU per draw with images, nets and model. With ``--beliefs`` it only
+measures the share of the CPU of ``avtt audit --demo`` that snapshots of the belief take.
 """
 
 import resource
@@ -102,10 +104,10 @@ def demo(calls: int) -> Row:
     with build_audit(DEMO, Path(), seed=0, budget=calls) as audit:
         audit.take_back(audit.ask(1))
         first = time.process_time()  # since Python began
-        made = audit.run().calls
-    per_draw = 1000 * (time.process_time() - first) / made
+        count = audit.run().calls
+    per_draw = 1000 * (time.process_time() - first) / count
     return {
-        "calls": made,
+        "calls": count,
         "CPU s to first call": round(first, 1),
         "CPU ms per draw": round(per_draw, 1),
     }

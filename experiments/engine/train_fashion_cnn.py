@@ -134,7 +134,7 @@ Written by `experiments/engine/train_fashion_cnn.py`; do not edit by hand.
 **What it is.** A small convolutional network that answers {len(CONCEPT_NAMES)} yes/no questions
 about a 28 x 28 grey image of a garment: which of ten garments it is, and four attributes.
 
-**Intended use.** A test subject for audits, nothing else.
+**Intended use.** A model to audit, nothing else.
 
 **Training data.** The 60,000 training images of Fashion-MNIST (Zalando SE, MIT License). The
 attributes are derived from the garment class, not seen in each picture; `long sleeves` is unknown

@@ -1,4 +1,6 @@
-"""Calls of both models until it is decided which of two models is wrong less often.
+"""Count the calls of two models until it is decided which one is wrong less often.
+
+    python -m adaptive_vtt.experiments.engine.versus --only sign,non-inferior,known --seeds 4
 
 Model A is the MLP of digits-severity. Model B is trained with a weight decay of .15; it is wrong
 less often by .034, and the two disagree on 8 % of all questions. Every run uses the engine's
@@ -55,7 +57,7 @@ class Task:
         limit: Difference of error rates that is decided against.
         seed: Its seed.
         most: Most calls.
-        go_on: True to continue after the decision until ``most`` calls are made.
+        continues: True to continue after the decision until ``most`` calls are made.
     """
 
     way: str
@@ -63,7 +65,7 @@ class Task:
     limit: float
     seed: int
     most: int = 16_000
-    go_on: bool = False
+    continues: bool = False
 
     @property
     def name(self) -> str:
@@ -133,7 +135,7 @@ def run(task: Task) -> Row:
     """Ask until the task is decided, or ``most`` calls are made."""
     halves, calls, held, start = _halves(task), 0, True, time.perf_counter()
     truth, decided = _true(), "open"
-    while calls < task.most and (decided == "open" or task.go_on):
+    while calls < task.most and (decided == "open" or task.continues):
         made = sum(half.step() for half in halves)
         if not made:
             break
@@ -229,8 +231,8 @@ def suites(seeds: int, first: int = 0) -> dict[str, list[Task]]:
     for name, rows in kinds.items():
         for way, adaptive, limit, most in rows:
             for seed in range(first, first + seeds):
-                go_on = name == "moments"
-                tasks[name].append(Task(way, adaptive, limit, seed, most, go_on))
+                continues = name == "moments"
+                tasks[name].append(Task(way, adaptive, limit, seed, most, continues))
     return tasks
 
 

@@ -1,4 +1,4 @@
-"""Error rate of comparisons over all moments of a run, on simulated pools that take little time.
+"""Measure how often comparisons are ever wrong in a run, on simulated pools that take little time.
 
 Every run has its own pool of 2,000 questions (250 samples under 8 changes). Model A fails each with
 its own probability, about 30 % in all. Model B's loss differs on a tenth of the pool. A run asks

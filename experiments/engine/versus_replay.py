@@ -1,8 +1,10 @@
-"""Calls of model B until its difference from A is decided, on the questions of A's earlier audit.
+"""Count the calls of model B until its difference from A is decided, after A's own audit.
 
-The models are those of ``experiments.engine.versus``. A's audit asks 400 questions by its own key.
-B is then asked the same in their order, for one call each. A run that is not decided by then goes
-on with both models. "covered" counts runs in which the interval held the truth at every moment.
+    python -m adaptive_vtt.experiments.engine.versus_replay --seeds 3
+
+The models are those of ``versus``. A's audit draws 400 questions. B is then asked the same
+questions in their order, for one call each. A run that is not decided by then continues with both
+models. "covered" counts runs in which the interval held the truth at every moment.
 
 ``--only room`` compares the interval of y = (1 + L_A - L_B) / 2 after 400 questions that were drawn
 by A's audit, by proposals for both models, or uniformly.
@@ -82,11 +84,11 @@ def run(limit: float, seed: int) -> Row:
     return {"goal": goal, "calls": calls, "decided": decided, "covered": held}
 
 
-def stands(way: str, seed: int) -> Row:
-    """Return figures of y's mean after EARLIER questions.
+def interval_figures(way: str, seed: int) -> Row:
+    """Return figures of the interval of y's mean after EARLIER questions.
 
-    They are its half-width, and over the second half of the draws the variance of their
-    corrections and half the range that bets leave them.
+    They are its half-width, and over the second half of the draws the variance of corrections, and
+    half the range that bets allow for them.
 
     Args:
         way: Who proposes the questions: "replay" (A's audit), "pair" (both models) or "uniform".
@@ -120,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"seeds": 1}, seeds=20, workers=2, only="calls")
     if chosen.only == "room":
         ways = ("replay", "pair", "uniform")
-        runs = pd.DataFrame([stands(way, s) for s in range(chosen.seeds) for way in ways])
+        runs = pd.DataFrame([interval_figures(way, s) for s in range(chosen.seeds) for way in ways])
         show(runs.groupby("drawn by", sort=False).mean().round(4), index=True)
         return
     rows = [

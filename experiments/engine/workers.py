@@ -1,4 +1,6 @@
-"""Models in worker processes: calls per second, kills, the cost of sending images, and the driver.
+"""Measure models in worker processes: calls per second, kills, sending of images, and the driver.
+
+    python -m adaptive_vtt.experiments.engine.workers
 
 rate: audits of a model that sleeps and of one that computes, a tenth of a second per call, with 1,
 2, 4 ... workers and the same number of calls in flight. The rows must be the same.
@@ -34,7 +36,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.utils.random_streams import generator
 
 from ..program import Row, options, save_table
-from .endpoints import There
+from .endpoints import Immediate
 from .held_models import CALLS
 
 MODELS = "adaptive_vtt.experiments.engine.held_models"
@@ -77,7 +79,7 @@ def rows_of(audit: Audit) -> tuple[Any, ...]:
 
 
 def rate(quick: bool, ray: bool) -> list[Row]:
-    found = []
+    table = []
     counts: list[int | str] = [1, 2] if quick else [1, 2, 4, 8]
     for name in ("sleeping", "computing"):
         first: tuple[Any, ...] | None = None
@@ -85,7 +87,7 @@ def rate(quick: bool, ray: bool) -> list[Row]:
             with held(name, count, in_flight=FLIGHT) as model:
                 audit = audited(model, budget=BUDGET if quick else 2 * BUDGET)
                 first = first or rows_of(audit)
-                found.append(
+                table.append(
                     {
                         "model": name,
                         "workers": f"{len(model.workers)}{' on Ray' * (count == 'ray')}",
@@ -95,7 +97,7 @@ def rate(quick: bool, ray: bool) -> list[Row]:
                         "same rows": rows_of(audit) == first,
                     }
                 )
-    return found
+    return table
 
 
 def _rate(audit: Audit) -> float:
@@ -133,10 +135,10 @@ class Striker(threading.Thread):
             time.sleep(rng.uniform(*PAUSES))
             if self._model.doing and rng.random() < SPARED:
                 continue
-            place: Any = self._model.workers[rng.integers(len(self._model.workers))]
-            if place.pid is not None:
+            worker: Any = self._model.workers[rng.integers(len(self._model.workers))]
+            if worker.pid is not None:
                 with suppress(ProcessLookupError):
-                    os.kill(place.pid, signal.SIGKILL)
+                    os.kill(worker.pid, signal.SIGKILL)
                     self.kills += 1
 
 
@@ -190,45 +192,45 @@ def _disturbed(model: Workers, bill: Path, whole: tuple[Any, ...], *, capped: bo
     }
 
 
-# -- what sending costs -----------------------------------------------------------------------
+# -- sending ----------------------------------------------------------------------------------
 
 
 def sending(quick: bool) -> list[Row]:
     """Return the processor time of this process per call, to render a follow-up and to send it."""
-    found, count = [], 40 if quick else 200
+    table, count = [], 40 if quick else 200
     with held("sleeping", 1) as model:
-        place = model.workers[0]
+        worker = model.workers[0]
         for side in (32, 224, 512):
-            made = space(samples=10, side=side)
-            images = made.nth(np.linspace(0, made.size - 1, count).astype(int)) // 3
+            questions = space(samples=10, side=side)
+            images = questions.nth(np.linspace(0, questions.size - 1, count).astype(int)) // 3
             start = time.process_time()
-            follow_ups = [made.follow_up(int(image)) for image in images]
+            follow_ups = [questions.follow_up(int(image)) for image in images]
             rendered = time.process_time() - start
             prompts = [Prompt(f.image, (), "s", "identity", 0) for f in follow_ups]
             start = time.process_time()
             for prompt in prompts[:10]:
-                place.ask([prompt])
+                worker.ask([prompt])
             sent = time.process_time() - start
-            found.append(
+            table.append(
                 {
                     "image": f"{side} x {side}",
                     "ms to render": round(1000 * rendered / count, 2),
                     "ms to send": round(1000 * sent / 10, 2),
                 }
             )
-    return found
+    return table
 
 
 # -- the driver -------------------------------------------------------------------------------
 
 
 def driver(quick: bool) -> list[Row]:
-    found, calls = [], 300 if quick else 1000
+    table, calls = [], 300 if quick else 1000
     for surrogate in (True, False):
         for flight in (1, 8, 64):
             audit = Audit(
                 space(200),
-                There(flight),
+                Immediate(flight),
                 seed=0,
                 budget=calls,
                 half_width=0.005,
@@ -239,7 +241,7 @@ def driver(quick: bool) -> list[Row]:
             start = time.process_time()
             audit.run()
             seconds = (time.process_time() - start) / calls
-            found.append(
+            table.append(
                 {
                     "predictions": "question GP" if surrogate else "none",
                     "in flight": flight,
@@ -249,14 +251,14 @@ def driver(quick: bool) -> list[Row]:
                     "at 1 s": round(1 / seconds),
                 }
             )
-    return found
+    return table
 
 
 SUITES: dict[str, Callable[[Any], list[Row]]] = {
-    "rate": lambda given: rate(given.quick, given.ray),
-    "kills": lambda given: kills(given.kills),
-    "sending": lambda given: sending(given.quick),
-    "driver": lambda given: driver(given.quick),
+    "rate": lambda chosen: rate(chosen.quick, chosen.ray),
+    "kills": lambda chosen: kills(chosen.kills),
+    "sending": lambda chosen: sending(chosen.quick),
+    "driver": lambda chosen: driver(chosen.quick),
 }
 
 

@@ -26,7 +26,7 @@ import pandas as pd
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.experiments import program
-from adaptive_vtt.experiments.engine.endpoints import MAX_SAID, MAX_TOKENS, PRICES, bill, chat
+from adaptive_vtt.experiments.engine.endpoints import MAX_INPUT, MAX_OUTPUT, PRICES, bill, chat
 from adaptive_vtt.experiments.engine.held_models import CALLS, LOOKS, STUDENT_PRICE
 from adaptive_vtt.experiments.engine.killed_audits import ended, run_and_end, served
 from adaptive_vtt.experiments.engine.workers import MODELS, Striker
@@ -122,8 +122,8 @@ def paid_model(setting: Setting, url: str) -> ModelDefaults:
             MODEL,
             base_url=f"{url}/v1",
             encoding=Encoding("jpeg"),
-            max_tokens=MAX_SAID,
-            max_input_tokens=MAX_TOKENS,
+            max_tokens=MAX_OUTPUT,
+            max_input_tokens=MAX_INPUT,
             prices=PRICES,
             batch_size=16,
             retries=PATIENCE,
@@ -171,7 +171,7 @@ def told(audit: Audit, result: Result) -> Row:
 
 def cap(setting: Setting) -> float:
     """The audit's money, in that of ``PRICES``."""
-    worst = Usage(MAX_TOKENS, MAX_SAID)
+    worst = Usage(MAX_INPUT, MAX_OUTPUT)
     call = {"batches": HALF.cost(worst), "workers": MAX_ASKED * STUDENT_PRICE}.get(
         setting.way, PRICES.cost(worst)
     )
