@@ -32,7 +32,7 @@ from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.facts import SliceFacts, read_facts
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.result import summarise
-from tests.helpers.sliced import TELLING, audited, world
+from tests.helpers.sliced import SLICED, audited, world
 from tests.helpers.twins import slowly
 
 
@@ -273,7 +273,7 @@ def test_slices_chosen_by_their_failures_are_covered_at_every_moment():
 def test_an_audit_that_found_none_says_why(budget: int, wrong: bool, why: str) -> None:
     space = QuestionSpace(from_table(None, np.ones((100, 1))))
     answers = pd.DataFrame({"0": [1 - wrong * (k % 2) for k in range(100)]}, map(str, range(100)))
-    options: Any = {**TELLING, "surrogate": False, "budget": budget, "half_width": 0.02}
+    options: Any = {**SLICED, "surrogate": False, "budget": budget, "half_width": 0.02}
     result = Audit(space, Recorded(answers), **options).run()
     assert re.search(f"no slice was found: {why}", " ".join(result.warnings))
 

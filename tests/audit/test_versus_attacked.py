@@ -26,7 +26,7 @@ from tests.helpers.audits import content
 from tests.helpers.dying import Ticks, killed, needs_fork, ticking
 from tests.helpers.endpoint import Behaviour, DemoModel, demo_server
 from tests.helpers.interrupted import cut_off
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import RawResponse, serving
 from tests.helpers.twins import slowly
 
 PLAIN: dict[str, Any] = {"surrogate": False, "candidates": 16, "seed": 6}
@@ -193,7 +193,7 @@ def test_no_key_of_either_endpoint_is_kept_or_told(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv(name, key)
     asked: list[str] = []
 
-    def echo(path: str, headers: Any, body: bytes) -> Said:
+    def echo(path: str, headers: Any, body: bytes) -> RawResponse:
         asked.append(path)
         told = f"{path} {dict(headers.items())} {body.decode()}"
         if len(asked) % 5 == 0:

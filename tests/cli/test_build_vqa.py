@@ -22,7 +22,7 @@ from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import refused, run, shown
 from tests.helpers.endpoint import DemoModel, demo_server
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import RawResponse, serving
 
 
 def picture(seed: int, height: int = 90, width: int = 120) -> np.ndarray:
@@ -290,7 +290,7 @@ def test_a_model_of_words_whose_money_is_bounded_is_wanted(
 def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def answer(path: str, headers: object, body: bytes) -> Said:
+    def answer(path: str, headers: object, body: bytes) -> RawResponse:
         content = json.loads(body)["messages"][-1]["content"]
         asked.append(content if isinstance(content, str) else content[0]["text"])
         words = {"content": "Do you see any {subject} in this image?", "role": "assistant"}

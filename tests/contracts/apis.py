@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.loopback import Said
+from tests.helpers.loopback import RawResponse
 
 
 def share(*parts: Any) -> float:
@@ -16,13 +16,13 @@ def share(*parts: Any) -> float:
     return hashlib.blake2b(json.dumps(parts).encode()).digest()[0] / 255
 
 
-def json_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+def json_api(path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
     asked = json.loads(body)
     said = {"scores": [share(asked["image"], c) for c in asked["concepts"]]}
     return 200, {}, json.dumps(said).encode()
 
 
-def chat_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+def chat_api(path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
     """Says Yes or No with a probability, or one of them on each numbered line."""
     assert path == "/v1/chat/completions"
     asked = json.loads(body)
@@ -41,7 +41,7 @@ def chat_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
     return 200, {}, json.dumps({**about, "choices": [choice]}).encode()
 
 
-def inference_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+def inference_api(path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
     if path == "/v2":
         return 200, {}, b'{"extensions": []}'
     if path == "/v2/models/means":

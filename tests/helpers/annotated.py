@@ -17,10 +17,12 @@ def coco(
     images: str = "images",
     file: str = "instances.json",
 ) -> tuple[Path, Path]:
-    """Two images with a dog, a crowd of people and, in the other, nothing; then changed. The file,
-    and the folder of images."""
-    there = [{"id": 7, "file_name": "a.png"}, {"id": 9, "file_name": "b.png"}]
-    for image in there:
+    """Write one image with a dog and a crowd of people, and one without objects.
+
+    ``change`` may edit the annotations. Return their file and the folder of images.
+    """
+    pictures = [{"id": 7, "file_name": "a.png"}, {"id": 9, "file_name": "b.png"}]
+    for image in pictures:
         picture(folder / images / str(image["file_name"]), 20, 30)
         image |= {"width": 30, "height": 20}
     kinds = [{"id": 3, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 2, "name": "kite"}]
@@ -31,7 +33,7 @@ def coco(
         {**dog, "image_id": 7, "segmentation": SQUARE},
         {**people, "image_id": 7, "segmentation": crowd},
     ]
-    content = {"images": there, "categories": kinds, "annotations": things}
+    content = {"images": pictures, "categories": kinds, "annotations": things}
     if change is not None:
         change(content)
     (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -47,9 +49,9 @@ SIZE = "<size><width>30</width><height>20</height><depth>3</depth></size>"
 
 
 def voc(top: Path, name: str, *things: tuple[Any, ...], text: str | None = None) -> Path:
-    """An image with its file of things: class, whether difficult, left, top, right, bottom."""
+    """Write an image and its annotations: class, difficult or not, left, top, right, bottom."""
     picture(top / "JPEGImages" / f"{name}.jpg", 20, 30)
     (top / "Annotations").mkdir(exist_ok=True)
-    said = f"<annotation>{SIZE}{''.join(THING.format(*t) for t in things)}</annotation>"
-    (top / "Annotations" / f"{name}.xml").write_text(said if text is None else text)
+    usual = f"<annotation>{SIZE}{''.join(THING.format(*t) for t in things)}</annotation>"
+    (top / "Annotations" / f"{name}.xml").write_text(usual if text is None else text)
     return top

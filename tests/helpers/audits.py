@@ -1,4 +1,4 @@
-"""Audits run to their end, and what must be the same in two of them."""
+"""Audits run to their end, and the content that must be the same in two of them."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Content = tuple[list[Any], list[Any], dict[int, Any]]
 
 
 def content(journal: Journal) -> Content:
-    """Draws, answers and pictures; all but the time they took and the order they came in."""
+    """Return draws, answers and pictures, without times and the order of arrival."""
     draws = [{**vars(row), "elapsed": None} for row in journal.draws()]
     calls = sorted((c.call, c.cost, c.answers) for c in journal.calls())
     return draws, calls, journal.pictures()
@@ -23,13 +23,13 @@ def same_targets(one: Audit, other: Audit) -> bool:
 
 
 def finished(space: QuestionSpace, **options: Any) -> Audit:
-    """An audit run to its end without disturbance."""
+    """Return an audit that has run to its end."""
     audit = Audit(space, options.pop("model", None) or ScriptedModel(), **options)
     audit.run()
     return audit
 
 
 def counted(space: QuestionSpace, **fields: Any) -> int:
-    """The number of questions that have these values in fields of a filter."""
+    """Return the number of questions with these values in the fields of a filter."""
     where = {name: [value] for name, value in fields.items() if value is not None}
     return size(space, selected(space, OfSlice("these"), where))

@@ -1,45 +1,48 @@
-"""A batch service as OpenAI has it, on loopback, around what answers one request."""
+"""A batch service like OpenAI's, on loopback, whose requests are answered by a function."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.helpers.loopback import Answering, Said
+from tests.helpers.loopback import Answering, RawResponse
 
 
 class BatchService:
-    """Answers as ``loopback.serving`` asks: files and batches, which are done at once.
+    """Files and batches, which are done at once, for ``loopback.serving``.
 
-    ``chat``: what each request is answered by. What a test puts into ``instead``, by the beginning
-    of "METHOD path", is said in place of the service's own words.
+    Args:
+        chat: Function that answers each request of a batch.
+
+    Attributes:
+        instead: Beginning of "METHOD path" -> a response in place of the usual one.
     """
 
     def __init__(self, chat: Answering) -> None:
         self._chat = chat
-        self.instead: dict[str, Said] = {}
+        self.instead: dict[str, RawResponse] = {}
         self.files: dict[str, bytes] = {}
         self.batches: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
 
-    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        asked = f"{'POST' if body else 'GET'} {path}"
-        for start, said in self.instead.items():
-            if asked.startswith(start):
-                return said
-        if asked == "POST /v1/files":
-            found = self.store(body.split(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0] + b"\n")
-            return self.say({"id": found, "object": "file"})
-        if asked == "POST /v1/batches":
-            return self.say(self.create(json.loads(body)))
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
+        request = f"{'POST' if body else 'GET'} {path}"
+        for start, response in self.instead.items():
+            if request.startswith(start):
+                return response
+        if request == "POST /v1/files":
+            file = self.store(body.split(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0] + b"\n")
+            return self.reply({"id": file, "object": "file"})
+        if request == "POST /v1/batches":
+            return self.reply(self.create(json.loads(body)))
         name = path.partition("?")[0].split("/")[3:]
         if not name:
-            return self.say({"data": self.batches[::-1], "has_more": False})
+            return self.reply({"data": self.batches[::-1], "has_more": False})
         if path.endswith("/content"):
             return 200, {}, self.files[name[0]]
-        return self.say(next(batch for batch in self.batches if batch["id"] == name[0]))
+        return self.reply(next(batch for batch in self.batches if batch["id"] == name[0]))
 
-    def say(self, told: Any) -> Said:
-        return 200, {}, json.dumps(told).encode()
+    def reply(self, content: Any) -> RawResponse:
+        return 200, {}, json.dumps(content).encode()
 
     def store(self, data: bytes) -> str:
         self.files[f"file-{len(self.files)}"] = data
@@ -50,12 +53,12 @@ class BatchService:
         done = {200: b"", 400: b""}
         for line in lines:
             self.requests.append(line["body"])
-            said = self._chat(line["url"], {}, json.dumps(line["body"]).encode())
-            assert not isinstance(said, str)
-            status, _, body = said
+            reply = self._chat(line["url"], {}, json.dumps(line["body"]).encode())
+            assert not isinstance(reply, str)
+            status, _, body = reply
             response = {"status_code": status, "body": json.loads(body)}
-            told = {"custom_id": line["custom_id"], "response": response, "error": None}
-            done[200 if status == 200 else 400] += json.dumps(told).encode() + b"\n"
+            result = {"custom_id": line["custom_id"], "response": response, "error": None}
+            done[200 if status == 200 else 400] += json.dumps(result).encode() + b"\n"
         batch = {
             "id": f"batch_{len(self.batches)}",
             "status": "completed",

@@ -1,4 +1,4 @@
-"""A provider of batches in memory, which may be struck at any exchange, and its client."""
+"""A provider of batches in memory, and a client that may die at any exchange with it."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,21 +12,28 @@ from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Answer, Prompt
 
 PRICE, WORST = 0.5, 1.0
-"""What an answered call costs, and the most that one attempt can."""
+"""Price of an answered call, and the highest price of an attempt."""
 Line = dict[str, Any]
 Tampering = Callable[[list[Line]], list[Line] | bytes]
-"""From the lines of a batch's results, each with a custom_id, to what is sent instead."""
+"""Function of the lines of a batch's results, each with a custom_id -> the response instead."""
 
 
 class Struck(BaseException):
-    """The client is gone."""
+    """The client died."""
 
 
 @dataclass
 class Provider:
-    """Keeps batches whoever asks. ``strike``: the exchange at which the client goes, counted from
-    1, before what it asks for is done (odd halves) or after. ``listed``: whether it tells which
-    batches it has."""
+    """Provider whose batches outlive its clients.
+
+    Attributes:
+        listed: Whether it lists its batches.
+        looks: Number of looks after which a batch is done.
+        tamper: Change of results.
+        refused: Number of batches that are refused.
+        strike: Exchange at which the client dies, counted from 1: K after it is done, K - 0.5
+            before.
+    """
 
     listed: bool = True
     looks: int = 1
@@ -71,12 +78,12 @@ class Provider:
 
     @property
     def asked(self) -> list[str]:
-        """What was asked, every time it was."""
+        """All requests, also repeated ones."""
         return [json.dumps(r) for b in self.batches.values() for r in b["requests"].values()]
 
 
 class Client(OpenAIBatch):
-    """Asks the provider, whose answers are those of a ``ScriptedModel``; nothing takes time."""
+    """Client of the provider with the answers of a ``ScriptedModel``, for whom no time passes."""
 
     needs_image = False
 

@@ -1,4 +1,4 @@
-"""Twelve drawn scenes, captioners of them, and what an audit found."""
+"""Twelve drawn scenes, captioners of them, and findings of their audits."""
 
 from pathlib import Path
 from typing import Any

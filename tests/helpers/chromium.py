@@ -1,4 +1,4 @@
-"""A headless Chromium that is driven over its debugging pipe: real time, no driver to install."""
+"""A headless Chromium that is driven over its debugging pipe, without a further driver."""
 
 import base64
 import json
@@ -19,8 +19,11 @@ needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="ne
 
 
 class Browser:
-    """One page. ``complaints``: what its console said as a warning or an error, and what was
-    thrown."""
+    """Browser with one page.
+
+    Attributes:
+        complaints: Warnings and errors of its console, and exceptions.
+    """
 
     def __init__(self, profile: Path, width: int = 1280, height: int = 900) -> None:
         self.complaints: list[str] = []
@@ -57,34 +60,36 @@ class Browser:
         self._ask("Emulation.setDeviceMetricsOverride", **size)
 
     def scheme(self, name: str) -> None:
-        """ "light" or "dark"."""
+        """Set the preferred colour scheme, "light" or "dark"."""
         feature = {"name": "prefers-color-scheme", "value": name}
         self._ask("Emulation.setEmulatedMedia", features=[feature])
 
     def open(self, url: str, before: str = "") -> None:
-        """Opens a page; ``before``: JavaScript that runs before its own."""
+        """Open a page, with the JavaScript ``before`` run before its own."""
         self._ask("Page.addScriptToEvaluateOnNewDocument", source=before)
         self._ask("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression, or the promise it gives, comes to."""
+        """Return the value of a JavaScript expression, or of its promise."""
         how = {"returnByValue": True, "awaitPromise": True}
-        found = self._ask("Runtime.evaluate", expression=expression, **how)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        evaluated = self._ask("Runtime.evaluate", expression=expression, **how)
+        assert "exceptionDetails" not in evaluated, evaluated
+        return evaluated["result"].get("value")
 
     def until(self, expression: str, seconds: float = 90.0) -> Any:
-        """The expression's value, as soon as it is something."""
+        """Return the expression's value as soon as it is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if found := self.value(expression):
-                return found
+            if value := self.value(expression):
+                return value
             time.sleep(0.05)
         raise AssertionError(f"{expression}: not within {seconds} s; complaints {self.complaints}")
 
     def mouse(self, *path: tuple[float, float], press: bool = True, hold: bool = False) -> None:
-        """Goes along ``path``, points of the window, and clicks at its end where ``press``; with
-        the button down all the way where ``hold``."""
+        """Move the mouse along points of the window.
+
+        ``press`` clicks at the end, or with ``hold`` presses at the start and releases at the end.
+        """
         down: dict[str, Any] = {"button": "left", "clickCount": 1}
         for k, (x, y) in enumerate(path):
             self._mouse("mouseMoved", x, y, **(down if hold and k else {}))
@@ -97,22 +102,22 @@ class Browser:
         self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def screenshot(self, path: Path, of: str | None = None) -> None:
-        """The window, or the first element that the selector ``of`` finds, which lies in it."""
+        """Write a picture of the window, or of the first element of the selector ``of``."""
         part: dict[str, Any] = {}
         if of is not None:
             box = f"document.querySelector({json.dumps(of)}).getBoundingClientRect()"
             corner = "b.left + scrollX, b.top + scrollY"
-            found = self.value(f"((b) => [{corner}, b.width, b.height])({box})")
-            part = {"clip": dict(zip(("x", "y", "width", "height"), found, strict=True))}
+            sides = self.value(f"((b) => [{corner}, b.width, b.height])({box})")
+            part = {"clip": dict(zip(("x", "y", "width", "height"), sides, strict=True))}
             part["clip"]["scale"] = 1
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", **part)["data"]))
 
-    def _ask(self, method: str, **given: Any) -> Any:
+    def _ask(self, method: str, **parameters: Any) -> Any:
         self._number += 1
-        said: dict[str, Any] = {"id": self._number, "method": method, "params": given}
+        request: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session:
-            said["sessionId"] = self._session
-        os.write(self._out, json.dumps(said).encode() + b"\0")
+            request["sessionId"] = self._session
+        os.write(self._out, json.dumps(request).encode() + b"\0")
         while True:
             received = self._receive()
             if received.get("id") == self._number:

@@ -14,7 +14,7 @@ PLAIN = "[certify]\nsurrogate = false\nself_taught = false"
 
 
 def run(*arguments: str) -> int:
-    """The exit code of ``avtt arguments``."""
+    """Return the exit code of ``avtt ARGUMENTS``."""
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     code = ended.value.code
@@ -22,8 +22,10 @@ def run(*arguments: str) -> int:
 
 
 def plain_start(folder: Path, **limits: object) -> Path:
-    """Write what ``avtt init`` writes, to be audited without predictions, which take the most of a
-    short audit's time; return the SPEC.toml. ``limits``: other values of its fields."""
+    """Write the files of ``avtt init``, and return the SPEC.toml.
+
+    Audits make no predictions, which would take most of their time. ``limits`` are fields' values.
+    """
     path = write_start(folder)
     text = path.read_text().replace("[certify]", PLAIN)
     for name, value in limits.items():
@@ -33,14 +35,14 @@ def plain_start(folder: Path, **limits: object) -> Path:
 
 
 def shown(*arguments: str, code: int = 0) -> str:
-    """What ``avtt arguments`` prints to standard output, having ended with this exit code."""
+    """Return the standard output of ``avtt ARGUMENTS``, which must end with this exit code."""
     with redirect_stdout(StringIO()) as printed:
         assert run(*arguments) == code
     return printed.getvalue()
 
 
 def refused(*arguments: str, code: int = 2) -> str:
-    """The sentence that a mistake is answered with, after notes if any, with single spaces."""
+    """Return the message of ``avtt ARGUMENTS``, with notes before it, with single spaces."""
     with redirect_stderr(StringIO()) as printed:
         assert run(*arguments) == code
     _, *sentences = re.split(r"^avtt: ", printed.getvalue(), flags=re.M)

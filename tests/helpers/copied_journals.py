@@ -6,8 +6,7 @@ from adaptive_vtt.journal import Journal
 
 
 def add_rows(into: Any, source: Journal) -> None:
-    """Adds draws and calls in the order in which ``source`` has them, since a draw knows the
-    answers before it alone."""
+    """Add draws and calls in the order of ``source``, since a draw depends on earlier answers."""
     draws, calls = source.draws(), {row.call: row for row in source.calls()}
     for link in source.links():
         if link.kind == "draw":

@@ -1,4 +1,4 @@
-"""Processes that are killed at any moment: between two SQL statements, and wherever a run ticks."""
+"""Processes that are killed at any moment: between two SQL statements, or at ticks of a run."""
 
 import os
 import signal
@@ -13,26 +13,28 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 class Ticks:
-    """Counts; at the ``kill_at``-th kills this process, for good, having written what ticked to the
-    file descriptor ``told``. 0: never."""
+    """Counter that kills its process at the tick ``kill_at`` (0: never).
 
-    def __init__(self, kill_at: int = 0, told: int = -1) -> None:
+    Before, it writes the tick's text to the file descriptor ``output``.
+    """
+
+    def __init__(self, kill_at: int = 0, output: int = -1) -> None:
         self.count = 0
-        self._kill_at, self._told = kill_at, told
+        self._kill_at, self._output = kill_at, output
 
     def __call__(self, what: str = "a tick of the run") -> None:
         self.count += 1
         if self.count == self._kill_at:
-            os.write(self._told, what[:100].encode(errors="replace"))
+            os.write(self._output, what[:100].encode(errors="replace"))
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 Run = Callable[[Ticks], object]
-"""What is killed; it may tick where it likes."""
+"""A function that is killed, and that may tick."""
 
 
 def ticking(run: Run, tick: Ticks) -> None:
-    """``run(tick)``, in which every SQL statement ticks, from the making of the file on."""
+    """Call ``run(tick)``, in which every SQL statement ticks, from the first on."""
     connect = sqlite3.connect
 
     def connected(*args: Any, **options: Any) -> sqlite3.Connection:
@@ -46,8 +48,10 @@ def ticking(run: Run, tick: Ticks) -> None:
 
 
 def killed(run: Run, at: int) -> str | None:
-    """``ticking(run)`` in a child that dies at the ``at``-th tick: the beginning of what ticked
-    then, or None where the child came to its end before."""
+    """Call ``ticking(run)`` in a child process that dies at this tick.
+
+    Return the beginning of the tick's text, or None if the child ended before.
+    """
     read, write = os.pipe()
     code = code_of_child(partial(ticking, run, Ticks(at, write)))
     os.close(write)
@@ -58,7 +62,7 @@ def killed(run: Run, at: int) -> str | None:
 
 
 def code_of_child(run: Callable[[], object]) -> int:
-    """``run()`` in a forked child: 0, 1 where it raised, or minus the signal that ended it."""
+    """Call ``run()`` in a forked child. Return 0, 1 if it raised, or minus its signal."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,4 @@
-"""Rows of EndoBench's files, and a model that is asked about them."""
+"""Rows of EndoBench's files, and a model to ask about them."""
 
 import base64
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ COLUMNS = [
 
 
 def picture(seed: int, side: int = 40) -> str:
-    """A JPEG of ``side`` pixels in base64."""
+    """Return a JPEG of ``side`` pixels in base64."""
     pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
     return base64.b64encode(cv2.imencode(".jpg", pixels)[1].tobytes()).decode()
 
@@ -54,7 +54,7 @@ def write(path: Path, rows: Sequence[dict[str, str]]) -> Path:
 
 
 class Clever:
-    """Right about the first task, wrong about the second, and refuses the third."""
+    """Model that is right about the first task, wrong about the second, and refuses the third."""
 
     answers = "one"
     name = "clever"

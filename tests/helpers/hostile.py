@@ -1,4 +1,4 @@
-"""Models that ask a server on loopback, and what it may reply."""
+"""Models that ask a server on loopback, and replies of such a server."""
 
 import json
 from typing import Any
@@ -19,13 +19,13 @@ from adaptive_vtt.models import (
     Retries,
     Unanswered,
 )
-from tests.helpers.loopback import Said
+from tests.helpers.loopback import RawResponse
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("a",), "s", "identity", 0)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
 PRICES = Prices(input=1.0, output=1.0, tokens=1)
 COUNTED, WORST = 110.0, 1000.0 + 50.0
-"""What an attempt costs with USAGE, and at most."""
+"""Price of an attempt with USAGE, and the highest price of an attempt."""
 
 
 def completion(message: Any, usage: Any = USAGE) -> bytes:
@@ -72,12 +72,12 @@ def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
         endpoint.close()
 
 
-def json_reply(body: Any, status: int = 200, **headers: str) -> Said:
+def json_reply(body: Any, status: int = 200, **headers: str) -> RawResponse:
     return status, headers, body if isinstance(body, bytes) else json.dumps(body).encode()
 
 
 PLAIN: dict[str, Any] = {"strategy": "random", "surrogate": False}
-"""What is drawn matters to none of these tests."""
+"""Options of audits for tests that do not depend on the draws."""
 
 
 def space(samples: int = 12) -> QuestionSpace:

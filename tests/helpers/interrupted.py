@@ -1,4 +1,4 @@
-"""Audits that are cut off, and go on."""
+"""Audits that are interrupted and resumed."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from adaptive_vtt.testing import ScriptedModel
 
 
 def cut_off(model: Any, last: int, error: BaseException | None = None) -> Any:
-    """Let a model that lists what it is ``asked`` raise instead of answering after ``last``."""
+    """Make a model raise an error instead of answering more than ``last`` questions."""
     ask = model.ask
 
     def asked(prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -25,15 +25,18 @@ def cut_off(model: Any, last: int, error: BaseException | None = None) -> Any:
     return model
 
 
-def assert_goes_on(
+def assert_resumes(
     space: Callable[[], QuestionSpace],
     path: Path,
     last: int,
     answers: Literal["one", "all"],
     options: dict[str, Any],
 ) -> None:
-    """An audit that stops at its ``last`` question goes on in the journal at ``path``, and comes to
-    what an undisturbed one does; nothing is asked twice."""
+    """Assert that an audit that is interrupted after ``last`` questions resumes.
+
+    With the journal at ``path`` it must have the result of an undisturbed audit, and ask no
+    question twice.
+    """
     whole = Audit(space(), ScriptedModel(answers=answers), **options)
     undisturbed = whole.run()
     first, second = (ScriptedModel(answers=answers) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Audits of worded questions whose replies a judge has to read, for tests."""
+"""Audits of questions in words whose replies a judge has to read."""
 
 import hashlib
 import re
@@ -16,17 +16,17 @@ from adaptive_vtt.types import Ask
 
 OPTIONS = ("ulcer", "polyp", "bleeding", "normal")
 LOOKS = ("a crater", "a thing on a stalk", "something red that runs", "smooth and pink")
-"""What each option looks like: words that no rule reads."""
+"""Descriptions of the options, which no rule recognises."""
 MODEL_PRICE, JUDGE_PRICE = 1.0, 0.25
 
 
 def digit(*parts: object) -> int:
-    """0..99, always the same of the same parts."""
+    """Return a number 0..99 that depends on the parts alone."""
     return int(hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest(), 16) % 100
 
 
 class Voluble(ModelDefaults):
-    """Errs in 30 of 100 questions, and describes what it chooses in 40 of 100."""
+    """Model that is wrong in 30 of 100 answers, and only describes its choice in 40 of 100."""
 
     answers = "one"
     name = "voluble"
@@ -51,11 +51,11 @@ class Voluble(ModelDefaults):
 
 
 TRUTH = sum(Voluble().choice(f"s{k}") != k % 4 for k in range(60)) / 60
-"""The error rate of the model over ``space``, had every reply been read rightly."""
+"""The error rate of the model over ``space``, if every reply is read correctly."""
 
 
 class Reader(ModelDefaults):
-    """A judge that knows what options look like; ``says`` stands in for what it would say."""
+    """Judge that knows the descriptions of the options; ``says`` replaces its verdict."""
 
     answers = "one"
     name = "reader"
@@ -71,21 +71,21 @@ class Reader(ModelDefaults):
         return [_answer(self._says(prompt.asks[0].text)) for prompt in prompts]
 
 
-def _answer(said: Any) -> Any:
-    return Answer((said,), JUDGE_PRICE) if isinstance(said, str) else said
+def _answer(verdict: Any) -> Any:
+    return Answer((verdict,), JUDGE_PRICE) if isinstance(verdict, str) else verdict
 
 
 def read(text: str) -> str:
-    """The letter of the option whose looks stand in the reply, or that it names."""
+    """Return the letter of the option that the reply describes or names."""
     mark = re.findall(r"={3}\w+={3}", text)[-1]
     reply = text.split(mark)[-2]
-    found = [letter for letter, looks in zip("ABCD", LOOKS, strict=True) if looks in reply]
+    described = [letter for letter, looks in zip("ABCD", LOOKS, strict=True) if looks in reply]
     named = re.search(r"Answer: ([A-D])", reply)
-    return found[0] if found else named[1] if named else "Z"
+    return described[0] if described else named[1] if named else "Z"
 
 
 def space(oracle: MultipleChoice | ContainsTruth, samples: int = 60) -> avtt.QuestionSpace:
-    """One question with four options, or in free words, about each sample."""
+    """Return a space with one question about each sample, with four options or free answers."""
     free = isinstance(oracle, ContainsTruth)
     names = [f"s{k}" for k in range(samples)]
     right = [OPTIONS[k % 4] if free else "ABCD"[k % 4] for k in range(samples)]
@@ -105,7 +105,7 @@ def space(oracle: MultipleChoice | ContainsTruth, samples: int = 60) -> avtt.Que
 def audit(
     judge: JudgeModel | None, model: ModelDefaults | None = None, **options: Any
 ) -> avtt.Audit:
-    """An audit of multiple choice with a ``judge``."""
-    made = space(MultipleChoice(judge=judge))
-    given = {"half_width": 0.1, "targets": ["overall"], "seed": 3, "strategy": "random"}
-    return avtt.Audit(made, model or Voluble(), **{**given, **options})
+    """Return an audit of multiple choice with a judge."""
+    questions = space(MultipleChoice(judge=judge))
+    usual = {"half_width": 0.1, "targets": ["overall"], "seed": 3, "strategy": "random"}
+    return avtt.Audit(questions, model or Voluble(), **{**usual, **options})

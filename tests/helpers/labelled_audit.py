@@ -1,4 +1,4 @@
-"""A small audit of captions in a journal, and labels that people gave to what it found."""
+"""A small audit of captions in a journal, and people's labels of its findings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ NOON = "2024-05-31T12:00:00Z"
 
 
 def entry(name: str, rule: int | None = None, type: str | None = None, **over: Any) -> Any:
-    """One object as the oracle journals it."""
+    """Return an object as the oracle journals it."""
     return {
         "name": name,
         "boxes": [[2, 3, 9, 8]],
@@ -56,12 +56,12 @@ CASES = [
 
 @pytest.fixture
 def space() -> QuestionSpace:
-    """4 images, as many as CASES, 1 concept, 5 follow-ups each."""
+    """Return a space of 4 images, as many as CASES, with 1 concept and 5 follow-ups each."""
     return QuestionSpace(tiny_dataset(4, 1), ["brightness_up"])
 
 
 def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Journal:
-    """An audit of the first follow-up of each image; ``cases`` are the answers' details."""
+    """Journal an audit of the first follow-up of each image; ``cases`` are the answers' details."""
     settings = {
         "seed": 3,
         "strategy": "random",
@@ -96,17 +96,17 @@ def found(journal: Journal) -> list[Item]:
 
 @pytest.fixture
 def folder(tmp_path: Path, space: QuestionSpace) -> Path:
-    """An audit's folder with a journal."""
+    """Return an audit's folder with a journal."""
     journal = fill(SQLiteJournal(tmp_path / "journal.db"), space)
     journal.close()
     return tmp_path
 
 
 def answers(rows: Sequence[tuple[str, ...]]) -> pd.DataFrame:
-    """Answers by card, question, reader, answer and time, NOON where it is left out."""
+    """Return a table of card, question, reader, answer and time (default: NOON)."""
     return pd.DataFrame([(*row, NOON)[: len(COLUMNS)] for row in rows], columns=[*COLUMNS])
 
 
-def labels(*given: tuple[Item, str, str]) -> pd.DataFrame:
-    """What readers said of objects: item, reader, label."""
-    return answers([(*item.key, reader, label) for item, reader, label in given])
+def labels(*rows: tuple[Item, str, str]) -> pd.DataFrame:
+    """Return a table of readers' labels of objects: item, reader, label."""
+    return answers([(*item.key, reader, label) for item, reader, label in rows])

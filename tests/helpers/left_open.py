@@ -1,4 +1,4 @@
-"""What a test may leave behind: files, sockets, threads and processes that it opened."""
+"""Files, sockets, threads and processes that a test leaves open."""
 
 import gc
 import os
@@ -9,20 +9,20 @@ from collections import Counter
 from pathlib import Path
 
 PATIENCE = 3.0
-"""Seconds that what was told to end may take: a thread whose model was dropped, a program."""
+"""Most seconds until threads and programs end."""
 _KEPT = ("/dev/", "anon_inode:", "/proc/", "/memfd:")
 _CACHES = (str(Path.home() / ".cache"), str(Path.home() / ".local/share/inspect_ai"))
-"""What libraries open once and keep: random numbers, polls, locks of OpenMP, their own caches and
+"""Files that libraries open once and keep: random numbers, polls, locks of OpenMP, caches and
 traces."""
 
 
 def opened() -> Counter[str]:
-    """What this process has open now, by what it is."""
+    """Return the files, sockets, threads and processes that this process has open, with counts."""
     return Counter([*_descriptors(), *_threads(), *_children()])
 
 
 def left(before: Counter[str]) -> list[str]:
-    """What is open beyond ``before``, once it had time to end and what is held by none is gone."""
+    """Return what was opened since ``before`` and is still open after a wait and a collection."""
     if not opened() - before:
         return []
     _emptied()
@@ -37,22 +37,22 @@ def left(before: Counter[str]) -> list[str]:
 
 
 def _emptied() -> None:
-    """Lets go of the tables that stay open, 64 at most, in case somebody looks at them again."""
+    """Close the tables of the cache, which keeps up to 64 open."""
     tables = sys.modules.get("adaptive_vtt.datasets.formats.image_rows")
     for cached in () if tables is None else (tables.opened_parquet,):
         cached.cache_clear()
 
 
 def _descriptors() -> list[str]:
-    found = []
+    targets = []
     for name in os.listdir("/proc/self/fd"):
         try:
             target = os.readlink(f"/proc/self/fd/{name}")
-        except OSError:  # the one that listed them
+        except OSError:  # the descriptor of the listing itself
             continue
         if not target.startswith((*_KEPT, *_CACHES)):
-            found.append(target)
-    return found
+            targets.append(target)
+    return targets
 
 
 def _threads() -> list[str]:
@@ -60,7 +60,7 @@ def _threads() -> list[str]:
 
 
 def _children() -> list[str]:
-    found: list[str] = []
+    children: list[str] = []
     for task in os.listdir("/proc/self/task"):
         try:
             descriptor = os.open(f"/proc/self/task/{task}/children", os.O_RDONLY)
@@ -68,8 +68,8 @@ def _children() -> list[str]:
                 numbers = file.read().split()
         except OSError:  # a thread that ended meanwhile
             continue
-        found += [f"process {number}: {_command(number)}" for number in numbers]
-    return found
+        children += [f"process {number}: {_command(number)}" for number in numbers]
+    return children
 
 
 def _command(number: str) -> str:

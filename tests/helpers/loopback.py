@@ -1,4 +1,4 @@
-"""A server on loopback that answers with whatever a test's function says."""
+"""A server on loopback with the responses of a test's function."""
 
 import json
 import threading
@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO, Any
 
-Said = tuple[int, Mapping[str, str], bytes] | str
-"""Status, headers and body; or "truncate", "drop", "hang" or "endless"."""
-Answering = Callable[[str, Mapping[str, str], bytes], Said]
-"""From path, headers and body."""
+RawResponse = tuple[int, Mapping[str, str], bytes] | str
+"""Status, headers and body of a response; or "truncate", "drop", "hang" or "endless"."""
+Answering = Callable[[str, Mapping[str, str], bytes], RawResponse]
+"""Function of path, headers and body of a request -> the response."""
 
 
 def _write_until(over: threading.Event, body: IO[bytes]) -> None:
-    """Chunks of 64 KiB until the client hangs up."""
+    """Write chunks of 64 KiB until the client hangs up."""
     with suppress(OSError):
         while not over.is_set():
             body.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
@@ -22,7 +22,7 @@ def _write_until(over: threading.Event, body: IO[bytes]) -> None:
 
 @contextmanager
 def serving(answer: Answering) -> Iterator[str]:
-    """The URL of a server that answers by ``answer``."""
+    """Yield the URL of a server with the responses of ``answer``."""
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -31,11 +31,11 @@ def serving(answer: Answering) -> Iterator[str]:
 
         def do_POST(self) -> None:
             length = int(self.headers.get("content-length", 0))
-            said = answer(self.path, self.headers, self.rfile.read(length))  # type: ignore[arg-type]
-            if isinstance(said, str):
-                self._misbehave(said)
+            response = answer(self.path, self.headers, self.rfile.read(length))  # type: ignore[arg-type]
+            if isinstance(response, str):
+                self._misbehave(response)
                 return
-            status, headers, body = said
+            status, headers, body = response
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -70,7 +70,7 @@ def serving(answer: Answering) -> Iterator[str]:
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
-            """Clients that hang up are no news."""
+            """Ignore clients that hang up."""
 
     server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -85,13 +85,20 @@ def serving(answer: Answering) -> Iterator[str]:
 
 
 class Replies:
-    """Sends the JSON ``reply``, or what it makes of each request's, with 200 or as (status, JSON);
-    keeps the requests that it ``saw``."""
+    """Function for ``serving`` that replies JSON and keeps the requests.
+
+    Args:
+        reply: JSON for status 200, a pair of status and JSON, or a function of the request's JSON
+            that returns either.
+
+    Attributes:
+        saw: JSON of all requests.
+    """
 
     def __init__(self, reply: Any) -> None:
         self.reply, self.saw = reply, list[Any]()
 
-    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
         self.saw.append(json.loads(body))
         sent = self.reply(self.saw[-1]) if callable(self.reply) else self.reply
         status, sent = sent if isinstance(sent, tuple) else (200, sent)

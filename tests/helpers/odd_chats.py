@@ -1,4 +1,4 @@
-"""Chat servers that answer each in one odd way, and the spec of an audit that asks one."""
+"""Chat servers with one odd behaviour each, and the spec of an audit of such a server."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import RawResponse, serving
 from tests.helpers.small_datasets import picture
 
 Body = Mapping[str, Any]
@@ -20,9 +20,9 @@ KEY = "sk-0d5f3c7e91ab42"
 
 
 def ended(content: object, why: str = "stop", **message: object) -> tuple[int, Body]:
-    """A chat completion whose message says ``content``, and why it ended."""
-    said = {"message": {"content": content, **message}, "finish_reason": why}
-    return 200, {"choices": [said], "usage": USED}
+    """Return a chat completion with this content and finish reason."""
+    choice = {"message": {"content": content, **message}, "finish_reason": why}
+    return 200, {"choices": [choice], "usage": USED}
 
 
 def declined(status: int, words: str) -> tuple[int, Body]:
@@ -45,7 +45,7 @@ SHAPE = '{"choices": [{"message": "Yes"}]}'
 
 
 def reply_to(way: str, request: Body, before: int) -> tuple[int, Body | str]:
-    """What a server of that way says, as its reply number ``before``."""
+    """Return the reply of a server to a request, after ``before`` earlier replies."""
     if way == "no log-probabilities" and "logprobs" in request:
         return declined((501, 404, 403)[before % 3], "logprobs: not offered by this model")
     if way == "no temperature" and "temperature" in request:
@@ -58,7 +58,7 @@ def reply_to(way: str, request: Body, before: int) -> tuple[int, Body | str]:
 
 
 def _shade(request: Body) -> float:
-    """The mean of the pixels of the image that was sent."""
+    """Return the mean of the pixels of the request's image."""
     url = request["messages"][0]["content"][0]["image_url"]["url"]
     data = base64.b64decode(url.partition(",")[2])
     return float(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).mean())
@@ -66,16 +66,18 @@ def _shade(request: Body) -> float:
 
 @contextmanager
 def odd_chat(way: str, folder: Path, **options: object) -> Iterator[tuple[Path, list[Body]]]:
-    """A SPEC.toml in ``folder`` that audits the chat model of such a server, with ``options`` of
-    [model], and the requests that reached it. Every second image shows a lesion."""
+    """Yield a SPEC.toml in ``folder`` for the chat model of such a server, and its requests.
+
+    Every second image shows a lesion. ``options`` are those of [model].
+    """
     requests: list[Body] = []
 
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    def answer(path: str, headers: Mapping[str, str], body: bytes) -> RawResponse:
         if not body:  # a list of models, which gateways may refuse
             return 401, {}, b"{}"
         requests.append(json.loads(body))
-        status, said = reply_to(way, requests[-1], len(requests) - 1)
-        return status, {}, (said if isinstance(said, str) else json.dumps(said)).encode()
+        status, content = reply_to(way, requests[-1], len(requests) - 1)
+        return status, {}, (content if isinstance(content, str) else json.dumps(content)).encode()
 
     for number in range(IMAGES):
         picture(folder / "images" / f"{number}.png")

@@ -7,7 +7,7 @@ import pytest
 
 
 def saved(path: Path, steps: Any, inputs: Any, outputs: Any, constants: Any = ()) -> Path:
-    """A network of these steps, with descriptions of what it is given and gives."""
+    """Write a network of these steps, with descriptions of its inputs and outputs."""
     onnx = pytest.importorskip("onnx")
     graph = onnx.helper.make_graph(steps, "graph", inputs, outputs, initializer=constants)
     opset = [onnx.helper.make_opsetid("", 13)]
@@ -18,7 +18,7 @@ def saved(path: Path, steps: Any, inputs: Any, outputs: Any, constants: Any = ()
 def channels(
     path: Path, shape: Any = ("n", 3, "h", "w"), *, maps: bool = False, kind: str = "FLOAT"
 ) -> Path:
-    """Gives the mean of each channel, n x 3, or the channels themselves, n x 3 x H x W."""
+    """Write a network that returns channels, n x 3 x H x W (``maps``), or their means, n x 3."""
     onnx = pytest.importorskip("onnx")
     node, of = onnx.helper.make_node, getattr(onnx.TensorProto, kind)
     mean = node("ReduceMean", ["image"], ["p"], axes=[2, 3], keepdims=0)

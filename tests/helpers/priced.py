@@ -28,7 +28,7 @@ FACTS = {
 
 
 def billed(pool: str = "halves", samples: int = 60, **options: Any) -> Audit:
-    """An audit of coins in a pool where half of the calls cost ten times the others."""
+    """Return an audit of a pool, by default one with half of the calls at ten times the price."""
     space, rates = space_of(pool, samples)
     model = options.pop("model", None) or Billed(wrong_of(space, rates, 0))
     return Audit(space, model, **{**PLAIN, "budget": 20, **options})
@@ -39,13 +39,13 @@ def proposal_of(audit: Audit, draw: int) -> Proposal:
 
 
 def rows_of(audit: Audit, proposal: Proposal) -> Any:
-    """How many rows the image of every candidate has, which is what it costs."""
+    """Return the number of rows of every candidate's image, which is proportional to its price."""
     samples, _, _ = audit.space.parts(proposal.calls)
     return audit.space.dataset.pixels(samples) / 16
 
 
 def worded(lengths: list[int], concepts: int = 2) -> WordedDataset:
-    """Questions whose words are so long, about images of one size."""
+    """Return questions of these lengths in characters, about images of one size."""
     names, many = [f"c{k}" for k in range(concepts)], len(lengths)
     asks = [{name: Ask("w" * n, ("yes", "no")) for name in names} for n in lengths]
     return WordedDataset(

@@ -1,4 +1,4 @@
-"""A small audit of every kind that the report knows, as journals."""
+"""Journals of small audits, one for every kind of report."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ QUICK = {"surrogate": False, "seed": 0}
 
 
 class Bright(ModelDefaults):
-    """Marks whatever is brighter than most of the frame."""
+    """Segmenter that marks the brightest pixels of a frame."""
 
     name, answers = "bright", "all"
 
@@ -38,14 +38,14 @@ class Bright(ModelDefaults):
 
 
 def labels(**options: Any) -> Journal:
-    """Labels and several targets, with a cost and some refusals."""
+    """Return an audit of labels with several targets, costs and some refusals."""
     model = ScriptedModel(refuse=0.05)
     chosen = {"budget": 60, "half_width": 0.1, **QUICK, **options}
     return audit(tiny_dataset(20), model, RELATIONS, **chosen)
 
 
 def words(folder: Path) -> Journal:
-    """Multiple choice, like EndoBench's."""
+    """Return an audit of multiple choice, like EndoBench's."""
     rows = [row(k) for k in range(24)]
     space = avtt.QuestionSpace(
         from_endobench(write(folder / "e.tsv", rows)), oracle=MultipleChoice()
@@ -55,7 +55,7 @@ def words(folder: Path) -> Journal:
 
 
 def masks() -> Journal:
-    """Segmentation, by how far the score falls."""
+    """Return an audit of a segmenter, by drops of the score."""
     dataset = phantoms.frames(10, size=64, polyps="always", concepts=["polyp"])
     space = avtt.QuestionSpace(dataset, ["medtest"], oracle=MaskDrop())
     return _run(space, Bright(), half_width=0.2, budget=30, targets=["concepts", "relations"])
@@ -83,4 +83,4 @@ KINDS: dict[str, Callable[[Path], Journal]] = {
     "masks": lambda _: masks(),
     "captions": lambda _: captions(),
 }
-"""By name; each is given a folder of its own."""
+"""Name -> function that makes the journal, given an empty folder."""

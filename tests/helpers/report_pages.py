@@ -1,4 +1,4 @@
-"""What tests of the report share: audits to report, and what a page holds."""
+"""Audits to report, and readers of report pages."""
 
 import gzip
 import json
@@ -13,13 +13,13 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 EVIL = "<script>alert(1)</script>"
 SECTIONS = ["verdict", "answers", "failures", "believes", "conditions", "appendix"]
-"""Where nothing is certified."""
+"""Sections of a report without a certificate."""
 CERTIFIED = ["verdict", "failures", "certified", "believes", "conditions", "cost", "appendix"]
 FOLDED = ["counts", "asked", "settings"]
 
 
 class Tags(HTMLParser):
-    """All start tags with their attributes, and the text outside of scripts and styles."""
+    """Parser of a page: start tags with attributes, and the text outside of scripts and styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -43,21 +43,21 @@ class Tags(HTMLParser):
 
 
 def block(page: str, id: str) -> Any:
-    """The JSON that the page's scripts read by ``id``."""
-    found = re.search(rf'<script type="application/json" id="{id}">(.*?)</script>', page)
-    assert found is not None
-    return json.loads(found[1])
+    """Return the JSON of the page's script block ``id``."""
+    match = re.search(rf'<script type="application/json" id="{id}">(.*?)</script>', page)
+    assert match is not None
+    return json.loads(match[1])
 
 
 def unpacked(page: str, id: str) -> Any:
-    """As ``block``, of what is packed."""
-    found = re.search(rf'<script type="text/plain" id="{id}">(.*?)</script>', page)
-    assert found is not None
-    return json.loads(gzip.decompress(b64decode(found[1])))
+    """Return the JSON of the page's compressed block ``id``."""
+    match = re.search(rf'<script type="text/plain" id="{id}">(.*?)</script>', page)
+    assert match is not None
+    return json.loads(gzip.decompress(b64decode(match[1])))
 
 
 def spaced(text: str) -> str:
-    """As ``Tags.text`` has it: narrow spaces are spaces."""
+    """Return a text with single spaces, as ``Tags.text`` has them, also for narrow spaces."""
     return " ".join(text.split())
 
 
@@ -65,7 +65,7 @@ FEW = ["identity", "rotation", "gaussian_noise", "medtest/blood"]
 
 
 def audit(dataset: Any, model: Any, relations: list[str] = FEW, **options: Any) -> Journal:
-    """The journal of an audit run to its end."""
+    """Run an audit to its end, and return its journal."""
     space = avtt.QuestionSpace(dataset, relations)
     journal = MemoryJournal()
     avtt.Audit(space, model, journal=journal, **options).run()
@@ -73,7 +73,7 @@ def audit(dataset: Any, model: Any, relations: list[str] = FEW, **options: Any) 
 
 
 def unfinished(ask: int, **options: Any) -> Journal:
-    """An audit with some calls sent and none answered."""
+    """Return the journal of an audit with some calls sent and none answered."""
     space, journal = avtt.QuestionSpace(tiny_dataset()), MemoryJournal()
     running = avtt.Audit(space, ScriptedModel(), budget=9, journal=journal, **options)
     if ask:

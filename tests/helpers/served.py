@@ -1,4 +1,4 @@
-"""What is asked of the demo's server, and what it was made from."""
+"""Frames for the demo's server, and requests to it."""
 
 import base64
 import json

@@ -10,13 +10,17 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
 
-TELLING: dict[str, Any] = {"half_width": 0.08, "targets": ["overall"], "seed": 6, "discover": 2}
+SLICED: dict[str, Any] = {"half_width": 0.08, "targets": ["overall"], "seed": 6, "discover": 2}
 
 
 def world(
     seed: int = 0, samples: int = 240, planted: float = 0.9, per_call: Any = "all"
 ) -> tuple[QuestionSpace, Recorded]:
-    """Two concepts; of the samples of site "north" by device "b", "x" fails with ``planted``."""
+    """Return a space of two concepts, and a model.
+
+    The model is wrong about "x" with probability ``planted`` in samples of site "north" and device
+    "b".
+    """
     rng = np.random.default_rng(seed)
     metadata = pd.DataFrame(
         {
@@ -39,6 +43,6 @@ def world(
 def audited(journal: Any = None, seed: int = 0, per_call: Any = "all", **options: Any) -> Any:
     space, model = world(seed, per_call=per_call)
     journal = journal or MemoryJournal()
-    chosen = {**TELLING, "surrogate": False, **options}
+    chosen = {**SLICED, "surrogate": False, **options}
     Audit(space, model, journal=journal, **chosen).run()
     return journal

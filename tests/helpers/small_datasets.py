@@ -1,4 +1,4 @@
-"""Small files laid out as medical datasets are, and what was read from them."""
+"""Small files in the layouts of medical datasets, and readers of their content."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def ids(dataset: TableDataset) -> list[str]:
 def medmnist(
     folder: Path, flag: str, *, count: int = 6, side: int = 28, compress: bool = True
 ) -> Path:
-    """A small file in the layout of the set; labels run through all classes."""
+    """Write a small file of a MedMNIST set, with all classes in turn."""
     facts = medmnist_sets()[flag]
     rng, arrays = np.random.default_rng(1), {}
     for split in ("train", "val", "test"):
@@ -58,7 +58,7 @@ def isic(tmp_path: Path) -> Path:
 
 
 def isic_files(folder: Path) -> Path:
-    """Two pictures, one attribute in each."""
+    """Write two pictures with one attribute each."""
     for number in (1, 2):
         name = f"ISIC_000000{number}"
         picture(folder / "ISIC2018_Task1-2_Validation_Input" / f"{name}.jpg")
@@ -77,7 +77,7 @@ def idrid(tmp_path: Path) -> Path:
 
 
 def idrid_files(folder: Path) -> Path:
-    """A picture of either split, the optic disc in both, soft exudates in one."""
+    """Write a picture of each split, with the optic disc in both and soft exudates in one."""
     root = folder / "A. Segmentation"
     for number, split in ((1, "a. Training Set"), (55, "b. Testing Set")):
         picture(root / "1. Original Images" / split / f"IDRiD_{number:02}.jpg")

@@ -1,4 +1,4 @@
-"""A WordNet of a few nouns and a file of a few word vectors, each in its own format."""
+"""A WordNet of a few nouns, and a file of a few word vectors."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ SENSES = {"cat": ["cat", "guy"], "mouse": ["rodent", "device"]}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A database of the few nouns above, in WordNet's formats."""
+    """Return the folder of a database of the nouns above, in WordNet's formats."""
     licence = "  1 This is no licence at all.  \n"
 
     def line(name: str, at: dict[str, int]) -> str:
@@ -37,8 +37,8 @@ def folder(tmp_path: Path) -> Path:
         above = [each.split() if " " in each else ["@", each] for each in hypernyms]
         pointers = [f"{symbol} {at.get(to, 0):08d} n 0000" for symbol, to in above]
         pointers.append(f"#m {at.get('whole', 0):08d} n 0000")  # a member of: no kind of
-        told = f"{number} n {len(words):02x} {synonyms} {len(pointers):03d} {' '.join(pointers)}"
-        return f"{at.get(name, 0):08d} {told} | what it is  \n"
+        fields = f"{number} n {len(words):02x} {synonyms} {len(pointers):03d} {' '.join(pointers)}"
+        return f"{at.get(name, 0):08d} {fields} | what it is  \n"
 
     at, place = {}, len(licence)
     for name in SYNSETS:

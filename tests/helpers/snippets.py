@@ -1,17 +1,17 @@
-"""Runs what a page of the documentation shows, block by block, as its reader would.
+"""Run the blocks of a page of the documentation, as its reader would.
 
-A page's blocks run in its order and in one empty folder, so that each finds what earlier ones made.
+The blocks run in their order and in one empty folder, so later ones can read files of earlier ones.
 
-- a block of any language with ``title="FILE"`` is that file;
-- ``python`` is executed, all blocks of a page in one namespace;
-- ``sh`` is a command per line. ``avtt`` runs in this process, a server that ends in ``&`` beside it
-  until the page's end; what installs or builds (``NOT_RUN``) is left out. A command ends with
-  exit code 0, or with the N of a comment "exit code N";
-- ``toml`` without a title must be TOML; other languages are not for running.
+- A block of any language with ``title="FILE"`` is that file.
+- ``python`` is executed, all blocks of a page in one namespace.
+- ``sh`` is a command per line. ``avtt`` runs in this process, and a server with ``&`` in another
+  one until the page's end. Commands that install or build (``NOT_RUN``) are left out. A command
+  ends with exit code 0, or with the N of a comment "exit code N".
+- ``toml`` without a title must be TOML; blocks of other languages are not run.
 
-A port of ``PORT``, which the demo server takes by default, becomes one that is free.
+The port ``PORT``, the demo server's default, is replaced by a free one.
 
-As a program it runs pages with whatever package its Python has installed, and needs nothing else:
+As a program it runs pages with the package of its Python, and needs nothing else:
 ``PYTHON -I tests/helpers/snippets.py PAGE...`` in an empty folder.
 """
 
@@ -40,7 +40,7 @@ _TITLE = re.compile(r'title="([^"]+)"')
 
 
 class Block(NamedTuple):
-    """One fenced block: its language, the file that it is (or None), its text."""
+    """A fenced block: its language, the name of its file (or None), and its text."""
 
     language: str
     file: str | None
@@ -48,19 +48,19 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    """The fenced blocks of a page that name a language, in its order."""
-    found = []
+    """Return the fenced blocks of a page that name a language, in their order."""
+    fenced = []
     for language, rest, text in _BLOCK.findall(page):
         title = _TITLE.search(rest)
-        found.append(Block(language, title[1] if title else None, text))
-    return found
+        fenced.append(Block(language, title[1] if title else None, text))
+    return fenced
 
 
 def run_page(page: str, folder: Path) -> None:
-    """Runs all blocks of a page; the current folder must be ``folder``."""
+    """Run all blocks of a page; the current folder must be ``folder``."""
     page = page.replace(PORT, str(free_port()))
     names: dict[str, Any] = {"__name__": "snippets"}
-    with ExitStack() as beside:
+    with ExitStack() as servers:
         for block in blocks(page):
             if block.file is not None:
                 path = folder / block.file
@@ -70,26 +70,26 @@ def run_page(page: str, folder: Path) -> None:
                 exec(compile(block.text, f"<{block.text.splitlines()[0]}>", "exec"), names)
             elif block.language == "sh":
                 for line in block.text.replace("\\\n", " ").splitlines():
-                    command(line, beside)
+                    command(line, servers)
             elif block.language == "toml":
                 tomllib.loads(block.text)
 
 
-def command(line: str, beside: ExitStack) -> None:
-    """Runs one line of a terminal; raises AssertionError where it ends otherwise than it says."""
+def command(line: str, servers: ExitStack) -> None:
+    """Run a line of a terminal. Raise AssertionError if its exit code is not the expected one."""
     words = shlex.split(line, comments=True)
     if not words or words[0] in NOT_RUN:
         return
     if words[-1] == "&":
-        _serve(words[:-1], line, beside)
+        _serve(words[:-1], line, servers)
         return
-    said = _CODE.search(line)
+    comment = _CODE.search(line)
     code = run_here(words[1:]) if words[0] == "avtt" else _run(words)
-    assert code == (int(said[1]) if said else 0), f"exit code {code} from: {line}"
+    assert code == (int(comment[1]) if comment else 0), f"exit code {code} from: {line}"
 
 
 def run_here(arguments: list[str]) -> int:
-    """The exit code of ``avtt arguments``."""
+    """Return the exit code of ``avtt ARGUMENTS``."""
     try:
         main(arguments)
     except SystemExit as ended:
@@ -98,9 +98,9 @@ def run_here(arguments: list[str]) -> int:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
 
 
 def _environment() -> dict[str, str]:
@@ -114,14 +114,14 @@ def _run(words: list[str]) -> int:
     return subprocess.run(program, env=_environment(), timeout=SECONDS).returncode
 
 
-def _serve(words: list[str], line: str, beside: ExitStack) -> None:
-    """Runs ``avtt serve-demo ...`` beside until the page ends; returns once it listens."""
+def _serve(words: list[str], line: str, servers: ExitStack) -> None:
+    """Start ``avtt serve-demo ...`` until the page ends, and return when it listens."""
     code = "from adaptive_vtt.cli import main; main()"
     assert words[0] == "avtt", line
     port = words[words.index("--port") + 1]
     server = subprocess.Popen([sys.executable, "-c", code, *words[1:]], env=_environment())
-    beside.callback(server.wait)
-    beside.callback(server.terminate)
+    servers.callback(server.wait)
+    servers.callback(server.terminate)
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         with socket.socket() as trial:

@@ -1,4 +1,4 @@
-"""Relations that tests need, and small spaces of questions that compare with a source image."""
+"""Relations for tests, and small spaces whose questions compare with a source image."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def space(samples: int = 5, **options: Any) -> QuestionSpace:
 
 
 class Negative(LabelPreserving):
-    """The negative image, of which every answer should be the opposite."""
+    """Relation to the negative image, about which every answer should be the opposite."""
 
     name = "negative"
     severities = (1,)
@@ -33,7 +33,7 @@ class Negative(LabelPreserving):
 
 
 class Named(LabelPreserving):
-    """A relation without images, which does not apply to one concept."""
+    """Relation without images, which does not apply to one concept."""
 
     def __init__(self, name: str, severities: tuple[int, ...] = (1,), without: str = "") -> None:
         self.name, self.severities, self._without = name, severities, without
@@ -43,7 +43,7 @@ class Named(LabelPreserving):
 
 
 def uneven(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace:
-    """Two relations, one of which does not apply to "b"; a concept's truth may be unknown."""
+    """Return a space of two relations, of which "t" does not apply to "b", with unknown truths."""
     rng = np.random.default_rng(seed)
     labels = rng.choice([0.0, 1.0, np.nan], (samples, len(concepts)), p=[0.55, 0.35, 0.1])
     labels[0], labels[1] = 0, 1

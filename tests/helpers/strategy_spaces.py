@@ -1,4 +1,4 @@
-"""Beliefs and candidates that strategies are tried on."""
+"""Beliefs and candidates for tests of strategies."""
 
 from typing import Literal
 
@@ -43,7 +43,7 @@ def space_of(
 
 
 def after(space: QuestionSpace, belief: Belief, count: int, seed: int = 0) -> Belief:
-    """The belief after ``count`` random questions with random answers and losses."""
+    """Teach the belief ``count`` random questions with random answers, and return it."""
     rng = generator(seed, "answers")
     chosen = space.nth(rng.permutation(space.size)[:count])
     belief.learn([learnt(space, int(q), float(rng.random())) for q in chosen])
@@ -57,7 +57,7 @@ def looked_at(space: QuestionSpace, belief: Belief, answers: Answers = "one") ->
 
 
 def by_call(candidates: Candidates, weights: Tensor) -> Tensor:
-    """What the engine makes of weights."""
+    """Return the sum of weights per call, as the engine uses them."""
     return torch.bincount(candidates.unit, weights, len(candidates.call))
 
 

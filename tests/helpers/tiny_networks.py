@@ -1,4 +1,4 @@
-"""Networks with random weights that fit no task: of a folder with a hubconf.py, and a bundle."""
+"""Networks with random weights: in a folder with a hubconf.py, and in a MONAI bundle."""
 
 import json
 from pathlib import Path
@@ -47,20 +47,20 @@ def classifier(classes=2, kind="tensor"):
 
 
 def hub(folder: Path) -> Path:
-    """A folder as ``torch.hub`` takes it."""
+    """Write a folder for ``torch.hub``, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "hubconf.py").write_text(HUBCONF)
     return folder
 
 
-def of_hub(folder: Path, name: str, *given: Any) -> nn.Module:
-    """What a function of the folder gives."""
+def of_hub(folder: Path, name: str, *arguments: Any) -> nn.Module:
+    """Return the network of a function of the folder."""
     load: Any = torch.hub.load
-    return load(str(hub(folder)), name, *given, source="local")
+    return load(str(hub(folder)), name, *arguments, source="local")
 
 
 def saved(module: nn.Module, path: Path, **others: Any) -> Path:
-    """A module's parameters in a file; with ``others`` as a checkpoint of a training."""
+    """Write a module's parameters; with ``others``, write a checkpoint of training."""
     state = module.state_dict()
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"state_dict": state, **others} if others else state, path)
@@ -68,8 +68,10 @@ def saved(module: nn.Module, path: Path, **others: Any) -> Path:
 
 
 def bundle(folder: Path) -> Path:
-    """A MONAI bundle of a segmenter that sees the first channel of its input: its logits are those
-    of the pixels, so that masks show how an image lay."""
+    """Write a MONAI bundle of a segmenter whose logits follow from the first channel of an image.
+
+    So masks show the orientation of the image.
+    """
     transforms = [
         {"_target_": "LoadImaged", "keys": "image"},
         {"_target_": "EnsureChannelFirstd", "keys": "image", "channel_dim": -1},
@@ -84,9 +86,9 @@ def bundle(folder: Path) -> Path:
     }
     (folder / "configs").mkdir(parents=True)
     (folder / "configs" / "inference.json").write_text(json.dumps(config))
-    made = nn.Conv2d(3, 2, 1)
+    layer = nn.Conv2d(3, 2, 1)
     with torch.no_grad():
-        made.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]])[:, :, None, None])
-        made.bias.copy_(torch.tensor([0.5, 0]))
-    saved(made, folder / "models" / "model.pt")
+        layer.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 0, 0]])[:, :, None, None])
+        layer.bias.copy_(torch.tensor([0.5, 0]))
+    saved(layer, folder / "models" / "model.pt")
     return folder

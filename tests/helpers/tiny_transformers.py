@@ -28,7 +28,7 @@ CHAT = (
 
 
 def tokenizer() -> Any:
-    """One token per word; what it does not know is [UNK]."""
+    """Return a tokenizer with one token per word, and [UNK] for unknown words."""
     of = {word: number for number, word in enumerate((*SPECIAL, *WORDS.split()))}
     plain = tokenizers.Tokenizer(tokenizers.models.WordLevel(of, unk_token="[UNK]"))
     plain.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -39,14 +39,14 @@ def tokenizer() -> Any:
 
 
 def classifier(folder: Path, labels: tuple[str, ...]) -> Path:
-    """A ViT."""
+    """Write a ViT."""
     config = transformers.ViTConfig(**VISION, id2label=dict(enumerate(labels)))
-    seeing = transformers.ViTImageProcessor(size={"height": SIDE, "width": SIDE})
-    return _saved(folder, transformers.ViTForImageClassification(config), seeing)
+    processor = transformers.ViTImageProcessor(size={"height": SIDE, "width": SIDE})
+    return _saved(folder, transformers.ViTForImageClassification(config), processor)
 
 
 def chat(folder: Path) -> Path:
-    """A LLaVA: CLIP's encoder before a Llama."""
+    """Write a LLaVA: CLIP's encoder before a Llama."""
     words = {"vocab_size": len(SPECIAL) + len(WORDS.split()), "pad_token_id": 0}
     config = transformers.LlavaConfig(
         vision_config=transformers.CLIPVisionConfig(**VISION, projection_dim=16),
@@ -67,8 +67,10 @@ def chat(folder: Path) -> Path:
 
 
 def _saved(folder: Path, model: Any, processor: Any) -> Path:
-    """Weights far from zero and the same every time, so that images matter; no reply of special
-    tokens alone."""
+    """Write a model with large weights, always the same, so that its answers depend on images.
+
+    Its replies are never special tokens alone.
+    """
     draws = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, part in model.named_parameters():

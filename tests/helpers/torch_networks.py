@@ -1,4 +1,4 @@
-"""Images for networks of torch's libraries, and audits of them, for tests."""
+"""Images and prompts for networks of torch's libraries."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def answered(model: Any, asked: list[Prompt]) -> list[Any]:
 
 
 def needs(library: str) -> Any:
-    """Skips where a library is missing, or built for another torch."""
+    """Return a library. Skip the test if it is missing, or built for another torch."""
     try:
         return pytest.importorskip(library)
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Cases of which the quick suite tries some, and the slow one all."""
+"""Parameters of which the quick suite tries some, and the slow one all."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -8,13 +8,15 @@ import pytest
 
 
 def slowly(*values: Any) -> list[Any]:
-    """Values of one parameter that the quick suite leaves out."""
+    """Return values of one parameter that the quick suite leaves out."""
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def crossed(*axes: Sequence[Any]) -> list[Any]:
-    """For ``pytest.mark.parametrize`` of as many names as there are axes: all combinations, of
-    which the quick suite tries so many that each value comes up."""
+    """Return all combinations of several parameters' values, for ``pytest.mark.parametrize``.
+
+    The quick suite tries as few of them as contain every value.
+    """
     longest = max(map(len, axes))
     quick = {tuple(k % len(axis) for axis in axes) for k in range(longest)}
     return [

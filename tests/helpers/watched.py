@@ -1,4 +1,4 @@
-"""A real audit in another process that goes on for as long as a test wants it to."""
+"""A real audit in another process that runs for as long as a test needs it."""
 
 import os
 import signal
@@ -15,11 +15,11 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 
 LIMITS = {"budget": 90, "half_width": 0.05, "targets": ["overall", "relations"]}
 PACE = 0.5
-"""Seconds per answer while nobody hurries it: all of them last longer than any test."""
+"""Seconds per answer until the audit is hurried, so that it lasts longer than any test."""
 
 
 class Waiting(ScriptedModel):
-    """Answers at once where the file ``go`` stands, else slowly."""
+    """Model that answers slowly, and at once when the file ``go`` exists."""
 
     def __init__(self, go: Path) -> None:
         super().__init__(refuse=0.1)
@@ -38,19 +38,19 @@ def small_space() -> QuestionSpace:
 
 @dataclass
 class Watched:
-    """``folder``: where it runs; ``pid``: of the process."""
+    """An audit in ``folder``, run by the process ``pid``."""
 
     folder: Path
     pid: int
 
     def hurry(self) -> None:
-        """From now on it answers at once, and comes to its end."""
+        """Let the audit run to its end at once."""
         (self.folder.parent / "go").touch()
         self.end = os.waitpid(self.pid, 0)[1]
         self.pid = 0
 
     def kill(self) -> None:
-        """Ends the process as it stands."""
+        """Kill the process."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -59,7 +59,7 @@ class Watched:
 
 @contextmanager
 def watched(folder: Path, seed: int = 1) -> Iterator[Watched]:
-    """An audit that is under way in ``folder``; killed in the end where it is still there."""
+    """Yield an audit that is running in ``folder``, and kill it in the end."""
     folder.mkdir(parents=True)
     child = os.fork()
     if child == 0:
@@ -80,7 +80,7 @@ def watched(folder: Path, seed: int = 1) -> Iterator[Watched]:
 
 
 def until(check: object, seconds: float = 60.0) -> None:
-    """Waits until the function ``check`` finds something."""
+    """Wait until the function ``check`` returns something true."""
     end = time.monotonic() + seconds
     while not check():  # type: ignore[operator]
         assert time.monotonic() < end, "not in time"

@@ -1,4 +1,4 @@
-"""Audits of models that workers hold, for tests."""
+"""Audits of models in workers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,20 +26,19 @@ def prompts(count: int) -> list[Prompt]:
 
 
 def audit(model: ModelUnderTest, hook: Any = None, **options: Any) -> Audit:
-    given = {"seed": 7, "budget": 30, "half_width": 0.05, "candidates": 64, "surrogate": False}
-    made = Audit(space(), model, targets=["overall"], **{**given, **options})
-    made.run(hook)
-    return made
+    usual = {"seed": 7, "budget": 30, "half_width": 0.05, "candidates": 64, "surrogate": False}
+    finished = Audit(space(), model, targets=["overall"], **{**usual, **options})
+    finished.run(hook)
+    return finished
 
 
-def rows(made: Audit) -> tuple[Any, ...]:
-    """What was drawn, answered and certified, whenever it came."""
-    return content(made.journal), made.statuses()
+def rows(of: Audit) -> tuple[Any, ...]:
+    """Return draws, answers and certificates, without times."""
+    return content(of.journal), of.statuses()
 
 
 class Mortal(Worker):
-    """A worker that dies whenever ``deadly`` says so of what it is asked, and as often as
-    ``stillborn`` says while it is started."""
+    """Worker that dies at prompts that are ``deadly``, and at its first ``stillborn`` starts."""
 
     def __init__(self, deadly: Callable[[Prompt], bool], make: Make = ScriptedModel) -> None:
         self._make, self._deadly = make, deadly
@@ -70,9 +69,9 @@ class Mortal(Worker):
 
 
 def mortal(workers: Sequence[Worker], **options: Any) -> Workers:
-    """``Workers`` that are these."""
+    """Return the model ``Workers`` with these workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers_module, "_workers", lambda *given: workers)
+        patch.setattr(workers_module, "_workers", lambda *_: workers)
         return Workers(ScriptedModel, 1, **options)
 
 

@@ -1,4 +1,4 @@
-"""What a worker process gets of a thing that is sent to it."""
+"""Copies of objects that a worker process receives."""
 
 from multiprocessing import Pipe
 from threading import Thread
@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 def received(thing: T) -> T:
-    """The copy that comes out of ``multiprocessing``'s own pipe."""
-    there, here = Pipe()
-    with there, here:
-        sender = Thread(target=there.send, args=(thing,))  # a pipe holds little: read meanwhile
+    """Return the copy of an object that was sent through ``multiprocessing``'s own pipe."""
+    outlet, inlet = Pipe()
+    with outlet, inlet:
+        sender = Thread(target=inlet.send, args=(thing,))  # a pipe holds little: read meanwhile
         sender.start()
-        found = here.recv()
+        copy = outlet.recv()
         sender.join()
-    return cast(T, found)
+    return cast(T, copy)

@@ -13,7 +13,7 @@ from adaptive_vtt.datasets.view import View
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Sample
-from tests.helpers.interrupted import assert_goes_on
+from tests.helpers.interrupted import assert_resumes
 from tests.helpers.source_spaces import RELATIONS, space
 from tests.helpers.twins import slowly
 
@@ -79,7 +79,7 @@ def test_answers_in_any_order_come_to_the_same() -> None:
 @pytest.mark.parametrize("last", [6, *slowly(0, 1, 2, 3, 11)])
 def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
     options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
-    assert_goes_on(space, tmp_path / "j.db", last, "all", options)
+    assert_resumes(space, tmp_path / "j.db", last, "all", options)
 
 
 # -- views, values, journal -----------------------------------------------------------------

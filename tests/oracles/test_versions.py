@@ -15,7 +15,7 @@ from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.oracles import Consistency, Outcome, Premise, Received, Version
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Sample
-from tests.helpers.interrupted import assert_goes_on
+from tests.helpers.interrupted import assert_resumes
 from tests.helpers.twins import slowly
 
 MAX = 3
@@ -105,7 +105,7 @@ def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int
 ) -> None:
     options = {"half_width": 0.2, "targets": ["overall"], "budget": 24}
-    assert_goes_on(space, tmp_path / "j.db", last, "one", options)
+    assert_resumes(space, tmp_path / "j.db", last, "one", options)
 
 
 def test_everything_can_be_asked_through_for_the_truth() -> None:

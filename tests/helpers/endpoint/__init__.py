@@ -1,4 +1,4 @@
-"""A model endpoint on loopback that delays and fails at rates that are set."""
+"""A model endpoint on loopback with delays and faults at set rates."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,9 +33,9 @@ def demo_server(
     key: str | None = None,
     like: str = "openai",
 ) -> Iterator[DemoServer]:
-    """Serves ``fake``, or one that recognises a dataset's concepts.
+    """Serve a fake model, by default one that recognises a dataset's concepts.
 
-    ``like``: whose chat completions it serves, a name of ``DIALECTS``.
+    ``like`` is the dialect of its chat completions, a name of ``DIALECTS``.
     """
     if isinstance(fake, Dataset):
         fake = DemoModel(fake.concepts)

@@ -1,4 +1,4 @@
-"""Messages with images, as Anthropic's API words them."""
+"""Messages with images, by Anthropic's API."""
 
 import json
 
@@ -19,10 +19,10 @@ _KINDS = {
 
 
 class Anthropic:
-    """POST /v1/messages: the last user message that has an image is answered.
+    """POST /v1/messages, which answers the last user message with an image.
 
-    A tool that ``tool_choice`` names is used: its ``input_schema`` is filled
-    (`conversation.filled`). Tokens are counted as those of chat completions.
+    A tool that ``tool_choice`` names is used, with its ``input_schema`` filled by
+    `conversation.filled`. Tokens are counted as those of chat completions.
     """
 
     def __init__(self, fake: FakeModel, model: str) -> None:
@@ -30,7 +30,7 @@ class Anthropic:
         self.routes = (Route("POST", r"/v1/messages", self._message, paid=True),)
 
     def error(self, rejected: Rejected) -> Response:
-        """The error's body as Anthropic words it; a server that is overloaded says 529."""
+        """Return an error response of Anthropic's API, with the status 529 for an overload."""
         status = 529 if rejected.status == 503 else rejected.status
         kind = _KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
         error = {"type": kind, "message": rejected.message}
@@ -44,18 +44,18 @@ class Anthropic:
         replies = self._fake.answers(question.image, question.prompt)
         if "tool_choice" in asked:
             (tool,) = asked["tools"]
-            given = filled(tool["input_schema"], replies)
-            used = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": given}
-            said, why = pieces(json.dumps(given)), "tool_use"
-            content: list[JsonObject] = [used]
+            arguments = filled(tool["input_schema"], replies)
+            use = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": arguments}
+            words, why = pieces(json.dumps(arguments)), "tool_use"
+            content: list[JsonObject] = [use]
         else:
-            said, most = pieces(listed(replies)), asked["max_tokens"]
-            said, why = (said, "end_turn") if len(said) <= most else (said[:most], "max_tokens")
-            content = [{"type": "text", "text": "".join(said)}]
+            words, most = pieces(listed(replies)), asked["max_tokens"]
+            words, why = (words, "end_turn") if len(words) <= most else (words[:most], "max_tokens")
+            content = [{"type": "text", "text": "".join(words)}]
         about = {"id": "msg_demo", "type": "message", "role": "assistant", "model": self._model}
-        billed = {"input_tokens": question.tokens, "output_tokens": len(said)}
+        billed = {"input_tokens": question.tokens, "output_tokens": len(words)}
         message = {**about, "content": content, "stop_reason": why, "usage": billed}
-        return Response(200, message, usage=Usage(question.tokens, len(said)))
+        return Response(200, message, usage=Usage(question.tokens, len(words)))
 
 
 def _image_in(part: JsonObject) -> str | None:

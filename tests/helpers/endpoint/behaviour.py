@@ -1,4 +1,4 @@
-"""When a server misbehaves, and how, by chance, but by seed; and what it bills."""
+"""Random delays and faults of a server, by seed, and its statistics."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,7 +18,7 @@ _BROKEN = (500, 502, 503, 504)
 
 @dataclass(frozen=True)
 class Faults:
-    """What happens to one request. ``status``: that of "broken"; ``delay`` in seconds."""
+    """The fault of one request, the status if it is "broken", and the delay in seconds."""
 
     fault: Fault | None
     status: int
@@ -27,16 +27,21 @@ class Faults:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How fast and how reliably a server answers.
+    """Speed and reliability of a server.
 
-    ``latency``: seconds until an answer, at the median; ``spread``: the standard deviation
-    of its logarithm (0: always the same). ``limited``: the share of requests turned away
-    with 429 and a Retry-After of ``retry_after`` seconds; ``broken``: with 500, 502, 503 or
-    504; ``hung``: never answered; ``truncated``: answered and billed, but the connection is
-    cut in the middle of the body. Shares are in 0..1 and sum to at most 1.
+    Delays and faults depend on the seed, the request's body and the number of earlier requests with
+    the same body, and not on the order and the timing of concurrent calls. Shares of requests are
+    in 0..1 and sum to at most 1.
 
-    What happens depends on (seed, body of the request, how often this body came before),
-    so that neither the order nor the timing of concurrent calls changes it.
+    Attributes:
+        latency: Median seconds until an answer.
+        spread: Standard deviation of its logarithm (0: always the same).
+        limited: Share that is refused with 429.
+        broken: Share that fails with 500, 502, 503 or 504.
+        hung: Share that is never answered.
+        truncated: Share that is answered and billed, with the connection cut within the body.
+        retry_after: Seconds of the header Retry-After of 429.
+        seed: Seed of delays and faults.
     """
 
     latency: float = 0.0
@@ -49,7 +54,7 @@ class Behaviour:
     seed: int = 0
 
     def faults(self, digest: bytes, times: int) -> Faults:
-        """The faults of a request whose body, of this digest, came ``times`` times before."""
+        """Return the faults of a request; ``times`` counts earlier requests with its digest."""
         rng = generator(self.seed, f"demo fate/{digest.hex()}", times)
         chance, normal, status = rng.random(), rng.normal(), int(rng.choice(_BROKEN))
         delay = self.latency * float(np.exp(self.spread * normal))
@@ -62,12 +67,12 @@ class Behaviour:
 
 @dataclass
 class Statistics:
-    """What a server did, as it knows it itself; times and counts since it started.
+    """A server's own counts of requests since its start.
 
-    ``requests`` = ``answered`` + ``rejected`` (4xx that retrying does not help) + one of
-    the four faults + ``lost`` (answered, but the client had gone) for every question;
-    ``most_at_once``: requests in work at the same time. Tokens are those billed: of
-    answered requests, and apart those of truncated and lost ones, which no client saw.
+    Every request is ``answered``, ``rejected`` (4xx that retrying does not help), ``lost``
+    (answered after the client was gone), or has one of the four faults. Billed tokens are those of
+    answered requests, and separately ("unseen") those of truncated and lost ones. ``most_at_once``
+    is the largest number of requests in work at the same time.
     """
 
     requests: int = 0
@@ -85,12 +90,11 @@ class Statistics:
     most_at_once: int = 0
 
     def fail(self, fault: Fault | Literal["lost"]) -> None:
-        """A request that was not answered."""
+        """Count a request that was not answered."""
         setattr(self, fault, getattr(self, fault) + 1)
 
     def bill(self, usage: Usage, unseen: Fault | Literal["lost"] | None = None) -> None:
-        """A request that was answered; ``unseen``: why no client sees the answer, which is billed
-        all the same."""
+        """Count an answered request; ``unseen`` is the reason why no client receives the answer."""
         if unseen is not None:
             self.fail(unseen)
             self.unseen_prompt_tokens += usage.prompt_tokens

@@ -1,4 +1,4 @@
-"""What chat protocols have in common: which question is asked, and what it is answered in."""
+"""Common parts of chat protocols: the question of a conversation, and the form of the answer."""
 
 import base64
 import math
@@ -19,7 +19,7 @@ _TILE, _PER_TILE, _PER_IMAGE = 512, 170, 85
 
 @dataclass(frozen=True)
 class Asked:
-    """The words of the message that is answered, its image, and the tokens of all messages."""
+    """Text and image of the message to answer, and the tokens of all messages."""
 
     prompt: str
     image: Image | None
@@ -27,10 +27,10 @@ class Asked:
 
 
 def asked_in(messages: Any, image_in: Callable[[Any], str | None]) -> Asked:
-    """The last user message that has an image, or the last one: those before are examples.
+    """Return the message to answer: the last one of a user with an image, or else the last one.
 
-    Tokens are counted by this server's own rule: four characters each in a prompt, and 85 + 170
-    per tile of 512 x 512 pixels for an image. ``image_in``: the base64 of a part's image.
+    Earlier messages are examples. A token is four characters of a prompt; an image has 85, and 170
+    per tile of 512 x 512 pixels. ``image_in`` returns the base64 of a part's image.
     """
     tokens, prompt, shown = 0, "", None
     for message in messages:
@@ -48,20 +48,19 @@ def asked_in(messages: Any, image_in: Callable[[Any], str | None]) -> Asked:
 
 
 def listed(replies: Sequence[Reply]) -> str:
-    """What is said in plain words: of several questions a line each, without rambling."""
+    """Return the text of the replies; several replies are a line each, with the choice alone."""
     if len(replies) == 1:
         return replies[0].words
     return "\n".join(f"{n}: {reply.choice}" for n, reply in enumerate(replies, start=1))
 
 
 def pieces(words: str) -> list[str]:
-    """The tokens of an answer: one per word, with the space before it."""
+    """Return the tokens of an answer: one per word, with the space before it."""
     return re.findall(r"\s*\S+", words)
 
 
 def filled(schema: Any, replies: Sequence[Reply]) -> dict[str, float]:
-    """P(yes) for each property of a JSON schema, whose name is a question's number where there are
-    several."""
+    """Return P(yes) for each property of a JSON schema; names of several are question numbers."""
     return {
         name: round(replies[int(name) - 1 if name.isdigit() else 0].yes, 6)
         for name in schema["properties"]
@@ -69,7 +68,7 @@ def filled(schema: Any, replies: Sequence[Reply]) -> dict[str, float]:
 
 
 def _decoded(data: str) -> Image:
-    """H x W x 3 RGB uint8 of an image file in base64."""
+    """Return the image (H x W x 3 RGB uint8) of a file in base64."""
     image = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
     assert image is not None
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)

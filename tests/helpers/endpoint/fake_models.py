@@ -1,8 +1,7 @@
-"""The models behind the demo server: one answers at random, others describe pictures, or judge
-replies.
+"""Models behind the demo server: one answers at random, others describe pictures or judge replies.
 
-All that they say is a function of (seed, image, question), so that a test which asks ``DemoModel``
-directly knows what a server says.
+All replies are a function of (seed, image, question), so a test can ask ``DemoModel`` directly for
+the replies of a server.
 """
 
 import hashlib
@@ -25,10 +24,10 @@ _QUESTION = re.compile(r"[^.?!\n]*\?")
 
 
 def numbered(prompt: str) -> list[str]:
-    """The questions of a prompt that numbers them from 1, each with the lines that follow it.
+    """Return the questions of a prompt that numbers them from 1, each with its further lines.
 
-    Lines with a number count where they hold a question mark, "Question 2: ...?" or
-    "2. ...?". A prompt without at least two such lines is one question.
+    A question begins with a number and has a question mark: "Question 2: ...?" or "2. ...?". A
+    prompt with fewer than two such lines is one question.
     """
     blocks: list[str] = []
     for line in prompt.splitlines():
@@ -43,24 +42,24 @@ def numbered(prompt: str) -> list[str]:
 
 
 def options(prompt: str) -> dict[str, str]:
-    """The last list of lines "A. text", "B. text" ... in a prompt (or "A)", "(A)", "A:")."""
-    found: dict[str, str] = {}
+    """Return the last list of lines "A. text", "B. text" ... in a prompt (or "A)", "(A)", "A:")."""
+    texts: dict[str, str] = {}
     for line in prompt.splitlines():
         match = _OPTION.match(line)
         if match and match[1] == "A":
-            found = {}
-        if match and match[1] == letter(len(found)):
-            found[match[1]] = match[2]
-    return found if len(found) > 1 else {}
+            texts = {}
+        if match and match[1] == letter(len(texts)):
+            texts[match[1]] = match[2]
+    return texts if len(texts) > 1 else {}
 
 
 def letter(place: int) -> str:
-    """What the option at ``place`` is called: A, B ..."""
+    """Return the letter of the option at ``place``: A, B ..."""
     return chr(ord("A") + place)
 
 
 def fold(text: str) -> str:
-    """Lower case, all white space one blank: how texts are compared."""
+    """Return a text for comparisons: in lower case, with single spaces."""
     return " ".join(text.lower().split())
 
 
@@ -77,7 +76,7 @@ def _concept(prompt: str, concepts: list[str]) -> str | None:
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _VAGUE = "Of those that you list it is the {ordinal} one, as far as can be seen."
-"""A reply that says which option is meant, and names neither its letter nor its text."""
+"""A reply that identifies an option without its letter and its text."""
 
 _RAMBLES = (
     "Let me look at this step by step. The view is of the colon and the mucosa is mostly well "
@@ -93,10 +92,12 @@ _RAMBLES = (
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says of one question.
+    """The reply to one question.
 
-    ``words``: all it says. ``choice``: the bare answer in it, a letter where there are
-    options. ``likelihoods``: the choices it weighs, which sum to 1.
+    Attributes:
+        words: The whole text.
+        choice: The answer in it: Yes, No, or the letter of an option.
+        likelihoods: Choice -> its probability; they sum to 1.
     """
 
     words: str
@@ -105,19 +106,16 @@ class Reply:
 
     @property
     def yes(self) -> float:
-        """P(yes): of "Yes", or of what was chosen if the answers are others."""
+        """P(yes), or the probability of the choice if the answers are not Yes and No."""
         return self.likelihoods.get("Yes", self.likelihoods[self.choice])
 
 
 class FakeModel(Protocol):
-    """Answers questions about images (H x W x 3 uint8); the same ones always alike.
-
-    ``concepts``: what can be asked about by name.
-    """
+    """Model that answers questions about images (H x W x 3 uint8), always in the same way."""
 
     @property
     def concepts(self) -> tuple[str, ...]:
-        """What it tells the presence of."""
+        """Concepts that it recognises in a question."""
 
     def answer(self, image: Image | None, question: str) -> Reply:
         """The reply to one question: a concept's name, or a prompt in words."""
@@ -127,12 +125,13 @@ class FakeModel(Protocol):
 
 
 class DemoModel:
-    """Answers a question by the letter of one of its options, or Yes or No, drawn anew for each
-    image and question.
+    """Model that answers by a random letter of the options, or by Yes or No.
 
-    ``concepts``: what is recognised in a question. ``rambling``: the share of questions whose
-    answer is buried in words; ``vague``: of those with options, whose answer names neither letter
-    nor text of one.
+    Args:
+        concepts: Concepts that it recognises in a question.
+        rambling: Share of answers that are buried in words.
+        vague: Share of answers about options that name neither letter nor text.
+        seed: Seed of the answers.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class DemoModel:
         self.rambling, self.vague, self.seed = rambling, vague, seed
 
     def answer(self, image: Image | None, question: str) -> Reply:
-        """The reply to a question: a concept's name, or a prompt in words."""
+        """Return the reply to a question: a concept's name, or a prompt in words."""
         pixels = b"" if image is None else image.tobytes()
         digest = hashlib.blake2b(pixels, digest_size=8).hexdigest()
         topic = _concept(question, sorted(self.concepts, key=len, reverse=True)) or fold(question)
@@ -163,7 +162,7 @@ class DemoModel:
         return reply
 
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
-        """A reply to each question of a prompt, which may number several."""
+        """Return a reply to each question of a prompt, which may number several."""
         return [self.answer(image, question) for question in numbered(prompt)]
 
 
@@ -174,7 +173,7 @@ NO_IMAGE = "There is no image to describe."
 
 
 class FakeCaptioner:
-    """Answers with ``captioner``'s caption, whatever is asked of an image."""
+    """Model that answers every question about an image by the captioner's caption."""
 
     concepts = tuple(KINDS)
 
@@ -195,11 +194,11 @@ _TRUTH = re.compile(r"^Right answer: (.*)$", re.MULTILINE)
 
 
 class FakeJudge:
-    """Reads replies where it is asked to, and is ``fake`` where it is asked anything else.
+    """Model that judges replies, and answers other questions as ``fake`` does.
 
-    What it reads are the prompts of ``oracles.judge_models``: words without an image in which a
-    reply stands between two marks. It knows the letters and texts of options and which of a list
-    is meant ("the second one"); it does as no reply says.
+    It recognises prompts of ``oracles.judge_models``: texts without an image, with a reply between
+    two marks. It understands letters, texts and places ("the second one") of options, and follows
+    no instruction in a reply.
     """
 
     def __init__(self, fake: FakeModel) -> None:
@@ -216,15 +215,15 @@ class FakeJudge:
         marked = _MARKED.search(prompt) if image is None else None
         if marked is None:
             return self.fake.answers(image, prompt)
-        said = _read(prompt[: marked.start()], marked[2])
-        return [Reply(said, said, {said: 1.0})]
+        verdict = _read(prompt[: marked.start()], marked[2])
+        return [Reply(verdict, verdict, {verdict: 1.0})]
 
 
 def _read(asked: str, reply: str) -> str:
-    """The letter of the option that the reply means, or whether it agrees with the truth."""
+    """Return the letter of the reply's option, or Yes or No for agreement with the truth."""
     truth = _TRUTH.search(asked)
     if truth is not None:
         return "Yes" if fold(truth[1]) in fold(reply) else "No"
     listed = [*options(asked).values()]
-    found = [k for k, word in enumerate(ORDINALS[: len(listed)]) if f"the {word} one" in reply]
-    return letter(found[0]) if len(found) == 1 else extract(reply, listed).letter or UNCLEAR
+    named = [k for k, word in enumerate(ORDINALS[: len(listed)]) if f"the {word} one" in reply]
+    return letter(named[0]) if len(named) == 1 else extract(reply, listed).letter or UNCLEAR

@@ -1,4 +1,4 @@
-"""What the protocols of the demo server have in common: which request goes where, and bills."""
+"""Common parts of the demo server's protocols: routes, responses and usage."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from adaptive_vtt.utils.http_server import Rejected, Request
 
 @dataclass(frozen=True)
 class Usage:
-    """What a request is billed for."""
+    """Billed tokens of a request."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -20,17 +20,19 @@ class Usage:
 
 @dataclass(frozen=True)
 class Response(http_server.Response):
-    """``usage`` where something was answered."""
+    """Response with the usage of an answered request, None for others."""
 
     usage: Usage | None = None
 
 
 @dataclass(frozen=True)
 class Route:
-    """``path`` is a regular expression; its named groups become arguments of ``handle``.
+    """Requests of a method and a path, and the function that handles them.
 
-    ``paid``: whether requests cost something, and so are what faults and delays befall; ``fails``:
-    faults befall requests that cost nothing, too, before they are handled or after.
+    Attributes:
+        path: Regular expression, whose named groups become arguments of ``handle``.
+        paid: Whether requests cost something, so that they have delays and faults.
+        fails: Whether requests that cost nothing have faults, before or after they are handled.
     """
 
     method: str
@@ -40,9 +42,9 @@ class Route:
     fails: bool = False
 
     def match(self, request: Request) -> dict[str, str] | None:
-        """The path's arguments, None where the request is for another route."""
-        found = self._pattern.fullmatch(request.path)
-        return found.groupdict() if found and request.method == self.method else None
+        """Return the path's arguments, None if the request is for another route."""
+        match = self._pattern.fullmatch(request.path)
+        return match.groupdict() if match and request.method == self.method else None
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -50,11 +52,11 @@ class Route:
 
 
 class Api(Protocol):
-    """One protocol: what it answers, and how it words an error."""
+    """One protocol: its routes and its error responses."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """All its routes."""
+        """All routes of the protocol."""
 
     def error(self, rejected: Rejected) -> Response:
-        """The response to a request that is wrong, or that met a fault."""
+        """Return the response to a wrong request, or to one with a fault."""

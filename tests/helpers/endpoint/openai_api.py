@@ -1,6 +1,4 @@
-"""Chat completions with images, and batches of them, as OpenAI's API and the many that follow it
-word them.
-"""
+"""Chat completions with images, and batches of them, by OpenAI's API and its dialects."""
 
 import json
 import math
@@ -25,13 +23,17 @@ _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a server that speaks OpenAI's protocol does otherwise than OpenAI's.
+    """Differences of a server from OpenAI's protocol.
 
-    ``root``: where its protocol is served. ``ignored``: fields that are passed over in silence.
-    ``known``: fields that are taken beside the plainest, any other being refused with 400; None:
-    others are passed over. ``most_alternatives``: of ``top_logprobs``; more are refused.
-    ``listed_errors``: errors come as a list of one. ``thoughts``: tokens of each reply that are
-    billed and counted in the total alone, as far as the longest reply allows.
+    Attributes:
+        root: Path of the protocol.
+        ignored: Fields that are ignored silently.
+        known: Allowed fields next to the usual ones, others being refused with 400; None: others
+            are ignored.
+        most_alternatives: Largest ``top_logprobs``; more are refused.
+        listed_errors: Whether errors come as a list of one.
+        thoughts: Tokens of each reply that are billed and only counted in the total, within the
+            length that is allowed.
     """
 
     root: str = "/v1"
@@ -42,7 +44,7 @@ class Dialect:
     thoughts: int = 0
 
     def taken(self, asked: Mapping[str, Any]) -> JsonObject:
-        """What is heeded of a request; raises Rejected for a field that is refused."""
+        """Return the fields that the server reads. Raise Rejected for a refused field."""
         for name in asked:
             if self.known is not None and name not in (*_FIELDS, *self.known):
                 raise Rejected(400, f'Unknown name "{name}": Cannot find field.', param=name)
@@ -67,17 +69,16 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         "ollama-old": Dialect(ignored=(*_LOGPROBS, "response_format")),  # before 0.5
     }
 )
-"""By the servers that are imitated."""
+"""Name of an imitated server -> its dialect."""
 
 
 class OpenAI:
     """GET /v1/models and POST /v1/chat/completions.
 
-    The last user message that has an image is answered; earlier ones are examples. Questions
-    that are numbered from 1 are answered in lines "1: ...", without rambling. Honoured are
-    ``logprobs`` with ``top_logprobs``, ``max_tokens`` or ``max_completion_tokens``, and a
-    ``response_format`` of json_schema (`conversation.filled`). An answer's words are a token each.
-    ``dialect``: what it does otherwise.
+    It answers the last user message with an image; earlier ones are examples. Answers to questions
+    that are numbered from 1 are lines "1: ...", with the choice alone. It supports ``logprobs``
+    with ``top_logprobs``, ``max_tokens`` or ``max_completion_tokens``, and a ``response_format`` of
+    json_schema (`conversation.filled`). Each word of an answer is a token.
     """
 
     def __init__(self, fake: FakeModel, model: str, dialect: Dialect | None = None) -> None:
@@ -90,15 +91,15 @@ class OpenAI:
         )
 
     def error(self, rejected: Rejected) -> Response:
-        """The error's body as OpenAI words it."""
+        """Return an error response of OpenAI's API."""
         kinds = {401: "authentication_error", 429: "rate_limit_error"}
         kind = "server_error" if rejected.status >= 500 else "invalid_request_error"
         error = {"message": rejected.message, "type": kinds.get(rejected.status, kind)}
-        said = {"error": {**error, "param": rejected.param, "code": rejected.code}}
-        return Response(rejected.status, [said] if self._dialect.listed_errors else said)
+        body = {"error": {**error, "param": rejected.param, "code": rejected.code}}
+        return Response(rejected.status, [body] if self._dialect.listed_errors else body)
 
     def answer(self, request: Request) -> Response:
-        """The reply to a chat completion, whatever is wrong with it."""
+        """Return the response to a chat completion, also to a wrong one."""
         try:
             return self._chat(request)
         except Rejected as rejected:
@@ -121,15 +122,15 @@ class OpenAI:
             words = json.dumps(filled(wanted["json_schema"]["schema"], replies))
         tokens = pieces(words)
         most = asked.get("max_completion_tokens", asked.get("max_tokens", len(tokens)))
-        said, cut = tokens[:most], len(tokens) > most
+        sent, cut = tokens[:most], len(tokens) > most
         choice = {
             "index": 0,
-            "message": {"role": "assistant", "content": "".join(said)},
-            "logprobs": _logprobs(asked, said, replies),
+            "message": {"role": "assistant", "content": "".join(sent)},
+            "logprobs": _logprobs(asked, sent, replies),
             "finish_reason": "length" if cut else "stop",
         }
-        thoughts = min(self._dialect.thoughts, most - len(said))
-        return self._completion(choice, Usage(question.tokens, len(said) + thoughts), thoughts)
+        thoughts = min(self._dialect.thoughts, most - len(sent))
+        return self._completion(choice, Usage(question.tokens, len(sent) + thoughts), thoughts)
 
     def _completion(self, choice: JsonObject, usage: Usage, thoughts: int) -> Response:
         billed = {
@@ -146,15 +147,15 @@ def _image_in(part: Mapping[str, Any]) -> str | None:
     return part["image_url"]["url"].partition(",")[2] if part["type"] == "image_url" else None
 
 
-def _logprobs(asked: Mapping[str, Any], said: Sequence[str], replies: Sequence[Reply]) -> Any:
-    """Per token its log-probability; where the one answer stands, those of all choices."""
+def _logprobs(asked: Mapping[str, Any], tokens: Sequence[str], replies: Sequence[Reply]) -> Any:
+    """Return log-probabilities of tokens; at the choice of a single reply, those of all choices."""
     if not asked.get("logprobs"):
         return None
-    return {"content": [*_weighed(said, replies, asked["top_logprobs"])], "refusal": None}
+    return {"content": [*_weighed(tokens, replies, asked["top_logprobs"])], "refusal": None}
 
 
-def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[JsonObject]:
-    for token in said:
+def _weighed(tokens: Sequence[str], replies: Sequence[Reply], top: int) -> Iterator[JsonObject]:
+    for token in tokens:
         bare = token.strip(" \n.")
         if len(replies) == 1 and bare == replies[0].choice:
             before, _, after = token.partition(bare)
@@ -178,8 +179,7 @@ _CHAT = "/v1/chat/completions"
 
 @dataclass
 class _Batch:
-    """``began``, on a monotonic clock, and ``seconds``: when work on it began, and how long it
-    takes; ``requests`` by custom id."""
+    """A batch: its requests by custom id, its start on a monotonic clock, and its seconds."""
 
     id: str
     metadata: Any
@@ -197,11 +197,11 @@ class _Batch:
 
 
 class OpenAIBatches:
-    """/v1/files and /v1/batches, by the fake that answers one by one.
+    """/v1/files and /v1/batches, whose requests the fake model answers one by one.
 
-    A batch takes as long as an answer does. The faults of ``faults`` befall its requests: "limited"
-    and "broken" ones fail, a "hung" one makes the batch expire, and the result of a "truncated" one
-    is billed and missing. A batch whose own fault is "broken" fails as a whole.
+    A batch takes as long as an answer does. Its requests have faults: "limited" and "broken" ones
+    fail, a "hung" one makes the batch expire, and the result of a "truncated" one is billed and
+    missing. A batch whose own fault is "broken" fails as a whole.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class OpenAIBatches:
         )
 
     def _upload(self, request: Request) -> Response:
-        """The file of a form (RFC 7578)."""
+        """Store the file of a form (RFC 7578)."""
         boundary = b"--" + request.headers["content-type"].partition("boundary=")[2].encode()
         (part,) = (part for part in request.body.split(boundary) if b'name="file"' in part)
         name = self._store(part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n"))
@@ -252,15 +252,15 @@ class OpenAIBatches:
         return Response(200, batch.as_dict())
 
     def _list(self, request: Request) -> Response:
-        """All batches, the newest first."""
-        shown = [self._now(name).as_dict() for name in [*self._batches][::-1]]
-        return Response(200, {"object": "list", "data": shown, "has_more": False})
+        """List all batches, the newest first."""
+        batches = [self._now(name).as_dict() for name in [*self._batches][::-1]]
+        return Response(200, {"object": "list", "data": batches, "has_more": False})
 
     def _look(self, request: Request, name: str) -> Response:
         return Response(200, self._now(name).as_dict())
 
     def _now(self, name: str) -> _Batch:
-        """The batch in its present state."""
+        """Return the batch in its present state."""
         if name not in self._batches:
             raise Rejected(404, f"No batch found with id '{name}'.")
         batch = self._batches[name]
@@ -269,7 +269,7 @@ class OpenAIBatches:
         return batch
 
     def _answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
-        """What befalls one request, and its reply, if there is one; on the bill."""
+        """Return the fault and the response of one request, and count it."""
         counts, faults = self._statistics, self._faults(body)
         counts.requests += 1
         if faults.fault in ("limited", "broken", "hung"):

@@ -1,4 +1,4 @@
-"""The server: keys, faults, delays and the bill."""
+"""The server, with keys, faults, delays and the bill."""
 
 import asyncio
 import hashlib
@@ -18,21 +18,26 @@ from .http import Api, Response, Route, Usage
 from .openai_api import Dialect, OpenAI, OpenAIBatches
 
 MODEL = "demo-endoscopist"
-"""What the served model is called."""
+"""Name of the served model."""
 
 
 async def until_gone(call: Call) -> None:
-    """Say nothing until the client gives up."""
+    """Wait until the client gives up."""
     while await call.reader.read(65536):
         pass
 
 
 class DemoServer(HttpServer):
-    """Serves a ``FakeModel`` on loopback (``HttpServer``).
+    """Server of a ``FakeModel`` on loopback (``HttpServer``).
 
-    Speaks OpenAI's chat completions, and batches of them, and Anthropic's messages (/v1).
-    ``dialect``: how chat completions differ from OpenAI's. With ``key``, all requests need it, as
-    "Authorization: Bearer KEY" or "X-Api-Key: KEY". Clients of OpenAI's API add "/v1" to ``url``.
+    It has OpenAI's chat completions, batches of them, and Anthropic's messages (/v1). Clients of
+    OpenAI's API add "/v1" to ``url``.
+
+    Args:
+        fake: The model.
+        behaviour: Delays and faults.
+        key: If given, all requests need it, as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
+        dialect: Differences of chat completions from OpenAI's.
     """
 
     def __init__(
@@ -57,11 +62,11 @@ class DemoServer(HttpServer):
         self._at_once = 0
 
     def error(self, rejected: Rejected) -> Response:
-        """As OpenAI words it: no other protocol was asked for."""
+        """Return OpenAI's error response, for requests of no protocol."""
         return self._openai.error(rejected)
 
     async def serve(self, call: Call) -> bool:
-        """Answers, or fails as the behaviour has it."""
+        """Answer, or fail by the behaviour."""
         request = call.request
         if request.method == "GET" and request.path == STATISTICS:
             await call.send(Response(200, asdict(self.statistics)))
@@ -103,7 +108,7 @@ class DemoServer(HttpServer):
             raise Rejected(401, "Incorrect or missing API key.", "invalid_api_key")
 
     async def _paid(self, call: Call, api: Api, route: Route, arguments: dict[str, str]) -> bool:
-        """A request that costs something: it may meet a fault, and takes its time."""
+        """Handle a request that costs something, with delay and faults."""
         counts, came = self.statistics, time.monotonic()
         counts.requests += 1
         self._at_once += 1
@@ -128,9 +133,10 @@ class DemoServer(HttpServer):
             self._at_once -= 1
 
     async def _failing(self, call: Call, api: Api, route: Route, arguments: dict[str, str]) -> bool:
-        """A request that costs nothing and may fail: before it is handled, or with its reply.
+        """Handle a request that costs nothing, with faults before or after it is handled.
 
-        Its faults go by how many came before: names of files and batches are new in every run.
+        Its faults depend on the route and the number of earlier requests, as names of files and
+        batches are new in every run.
         """
         request = call.request
         faults = self._faults(f"{route.method} {route.path}".encode())
@@ -160,12 +166,12 @@ class DemoServer(HttpServer):
     def _refused(self, api: Api, faults: Faults) -> Response:
         if faults.fault == "broken":
             return api.error(Rejected(faults.status, "The server had an error; try again."))
-        worded = api.error(Rejected(429, "Rate limit reached.", "rate_limit_exceeded"))
+        refusal = api.error(Rejected(429, "Rate limit reached.", "rate_limit_exceeded"))
         headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
-        return Response(worded.status, worded.content, headers)
+        return Response(refusal.status, refusal.content, headers)
 
     async def _answered(self, call: Call, response: Response, usage: Usage, faults: Faults) -> bool:
-        """Sends the answer, or half of it, and writes the bill."""
+        """Send the answer, or half of it, and count it."""
         unseen = "lost" if call.gone else faults.fault
         self.statistics.bill(usage, unseen)
         if unseen is not None:
