@@ -1,1 +1,1 @@
-"""EndoBench: what its tasks take to certify."""
+"""EndoBench: calls that certify its tasks."""

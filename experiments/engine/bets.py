@@ -199,7 +199,7 @@ def single(rate: float, half_width: float, seed: int) -> Material:
 
 TASKS: dict[str, tuple[Callable[[int], Material], int]] = {
     "relations": (lambda seed: simulated(["relations"], 0.08, seed, 0.5), 2000),
-    "relations, foreseen well": (lambda seed: simulated(["relations"], 0.08, seed, 0.95), 2000),
+    "relations, predicted well": (lambda seed: simulated(["relations"], 0.08, seed, 0.95), 2000),
     "demo": (lambda seed: simulated(DEMO.certify.targets, 0.08, seed, 0.5), 3000),
     "one, 3 %": (lambda seed: single(0.03, 0.02, seed), 3000),
     "one, 30 %": (lambda seed: single(0.3, 0.05, seed), 3000),

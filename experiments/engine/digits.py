@@ -3,11 +3,11 @@
     python -m adaptive_vtt.experiments.engine.digits
 
 digits-severity has scikit-learn's digits and an MLP with 64 hidden units. Its 600 test images under
-10 perturbations at 5 severities make 30,000 questions, of which about 29 % fail.
+10 perturbations at 5 severities make 30,000 questions, and about 29 % of them fail.
 
 digits-proxy has a weak logistic classifier, trained on 500 digits. Its 250 test images under 8 mild
-perturbations make 2,000 questions, of which about 10 % fail. The losses of three other classifiers
-are known for all of them.
+perturbations make 2,000 questions, and about 10 % of them fail. The losses of three other
+classifiers are known for all questions.
 """
 
 from collections.abc import Callable, Sequence

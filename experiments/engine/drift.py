@@ -3,9 +3,9 @@
     python -m adaptive_vtt.experiments.engine.drift
 
 There are six kinds of pools: *one* rate, *eight* groups, *rare* losses, *graded* losses in [0, 1],
-and with informative features *foreseen* and *groups foreseen*. The model does not change ("none"),
-or its losses get likelier: *sudden* after SINCE calls, *late* after three quarters of the calls of
-an audit without drift, *slow* in equal steps over these calls, *part* in one group alone,
+and with informative features *predicted* and *groups predicted*. The model does not change
+("none"), or its losses get likelier: *sudden* after SINCE calls, *late* after three quarters of the
+calls of an audit without drift, *slow* in equal steps over these calls, *part* in one group alone,
 *periodic* in every other block of BLOCK calls.
 
 The table counts ends of audits, with mean calls and "most after": the largest number of calls made
@@ -46,8 +46,8 @@ KINDS = {
     "eight": Kind(0.1, groups=True),
     "rare": Kind(0.02, rate=0.02),
     "graded": Kind(0.03, graded=True),
-    "foreseen": Kind(0.05, features=True),
-    "groups foreseen": Kind(0.1, groups=True, features=True),
+    "predicted": Kind(0.05, features=True),
+    "groups predicted": Kind(0.1, groups=True, features=True),
 }
 
 

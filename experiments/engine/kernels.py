@@ -33,7 +33,7 @@ from .digits import TEST, Bench, explained, severity_bench
 from .self_taught import nets_of, pictures
 
 RANK = 2
-"""Rank of the kernel over concepts, besides its diagonal."""
+"""Rank of the kernel over concepts, without its diagonal."""
 
 
 class Longer(UnitKernel):

@@ -39,7 +39,7 @@ LEVEL, EXPLORATION = 0.95, 0.2
 
 @dataclass(frozen=True)
 class Way:
-    """How an audit predicts, "nothing", "known" or "learnt", and whether it draws by need."""
+    """A way to audit: predictions ("nothing", "known" or "learnt"), and draws by need or not."""
 
     predicted: str
     by_need: bool

@@ -198,12 +198,15 @@ def _space() -> QuestionSpace:
 
 
 def run(job: tuple[Setting, int]) -> bool:
-    """Return whether the run of a setting and a seed errs."""
+    """Return whether the run of a setting and a seed is ever wrong."""
     return Comparing(*job).errs()
 
 
 def allowed(runs: int, alpha: float = ALPHA) -> int:
-    """Return the errors that ``runs`` exceed with probability ALLOWED, if each errs by alpha."""
+    """Return the number of wrong runs that is exceeded with probability ALLOWED.
+
+    Each run is wrong with probability ``alpha``.
+    """
     return int(binom.isf(ALLOWED, runs, alpha))
 
 

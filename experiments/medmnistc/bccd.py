@@ -225,8 +225,8 @@ def intervals(replays: Mapping[str, Replayed], half_width: float) -> pd.DataFram
 def retraining(nets: Nets, sizes: Sizes, seeds: int) -> pd.DataFrame:
     """Return error rates in per cent on tiles that neither training nor the audit used.
 
-    They are means over seeds of retraining, each of which has other perturbations and starts with
-    the same network. There is a row per target.
+    They are means over seeds of retraining. Each seed has other perturbations and starts with the
+    same network. There is a row per target.
     """
     photographs = np.unique(nets.audited.photograph)
     middle = len(photographs) // 2

@@ -4,9 +4,10 @@ The data are by Shenggan Cheng, BCCD dataset, MIT licence, https://github.com/Sh
 The folder ``BCCD`` there has the layout of PASCAL VOC. It is not downloaded automatically.
 
 Nearly every photograph shows a white cell, so a network that always answers yes would be right
-about nearly all of them. Each photograph is therefore cut into four tiles, a third of which show a
-white cell. A cell is in a tile that shows at least half of its box. If a tile shows a smaller part,
-its truth is unknown. Masks are ellipses in the boxes, since the data have no outlines.
+about nearly all of them. Each photograph is therefore cut into four tiles, and a third of all tiles
+show a white cell. A cell is in a tile that shows at least half of its box. If a tile shows a
+smaller part, its truth is unknown. Masks are ellipses in the boxes, since the data have no
+outlines.
 
 Photographs of one slide may be in both halves, as the data do not state which belong together.
 """

@@ -11,11 +11,11 @@ The paper is Metamorphic Testing of Image Captioning Systems via Image-Level Red
 - Table II: MetaIC and ROME next to REIC; see ``caption_rivals``.
 - Tables III and IV: follow-ups that are chosen without the ambiguity score (Setting-1), and without
   the diversity score (Setting-2).
-- Table V: F1 on objects without each part, on the same follow-ups, with three detectors. They have
-  exact boxes; boxes of which some are missing (MISSED) or have the name of a similar kind
-  (MISLABELLED); and region proposals, which have no names. ``--detector`` adds a real detector,
-  trained on photographs. In "places named", nouns for the place of the picture are read as
-  objects, too, as by the paper's plain rule. In "all boxes hidden", boxes that match a name are
+- Table V: F1 on objects without each part, on the same follow-ups, with three detectors. The first
+  has exact boxes. The second misses a share MISSED of them, and gives a share MISLABELLED the name
+  of a similar kind. The third has region proposals without names. ``--detector`` adds a real
+  detector, trained on photographs. In "places named", nouns for the place of the picture are read
+  as objects, too, as by the paper's plain rule. In "all boxes hidden", boxes that match a name are
   hidden, too, as in the paper.
 - Table VI: types of true positives, the oracle's guesses at them, and causes of false alarms.
 - Table VIII: seconds on one thread; see ``caption_seconds``.
@@ -175,7 +175,7 @@ def table_3(settings: dict[str, list[Step]]) -> pd.DataFrame:
 
 
 def table_4(settings: dict[str, list[Step]], same: Same) -> pd.DataFrame:
-    """Return the numbers of objects and images of which each setting reports a violation."""
+    """Return the numbers of objects and images with a reported violation, by setting."""
     rows = []
     for row, own in _by_setting(settings):
         new = [(step.sample, names) for step, names in distinct(own, same)]

@@ -409,7 +409,7 @@ class ROME(LabelPreserving):
         removable = sorted(annotated(sample), key=lambda box: int(pixels(sample, box).sum()))[:-1]
         places = self.melted[severity - 1]
         if places[-1] >= len(removable):
-            reason = f"only {len(removable)} annotated objects besides the largest"
+            reason = f"only {len(removable)} annotated objects without the largest"
             return not_eligible(image, reason)
         order = generator(self.seed, f"rome/{sample.id}").permutation(len(removable))
         boxes = tuple(removable[int(order[place])] for place in places)

@@ -178,7 +178,7 @@ def sketch_of(
 
 
 def _pasted(picture: Floats, layer: Layer, top: int, left: int) -> Mask:
-    """Paste a layer onto the picture. Return the pixels of which it covers at least half."""
+    """Paste a layer onto the picture. Return the pixels that it covers at least by half."""
     height, width = picture.shape[:2]
     rows = slice(max(top, 0), min(top + layer.cover.shape[0], height))
     columns = slice(max(left, 0), min(left + layer.cover.shape[1], width))

@@ -37,7 +37,7 @@ def wordnet_folder() -> Path | None:
 
 
 class WordNetSame(Matcher):
-    """Matcher of phrases of which one is the other's synonym or hyponym, direct or indirect.
+    """Matcher of phrases if one is the other's synonym or hyponym, direct or indirect.
 
     A phrase that WordNet lacks is looked up by its last words: "kitchen table" as "table". Senses
     that call people by the name of something else (cat, dog, cow, bird, sheep) never count.

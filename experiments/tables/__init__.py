@@ -1,1 +1,1 @@
-"""The papers' tables, of runs of one's own: ``python -m adaptive_vtt.experiments.tables``."""
+"""The papers' tables, with your runs: ``python -m adaptive_vtt.experiments.tables``."""
