@@ -12,10 +12,10 @@ Scores are AUC (each class against the rest, mean over classes) and balanced acc
 in per cent. They are means over the five severities of a corruption, and then over corruptions and
 seeds. "ours" is an upper bound: it trains on the corruptions of the tests. "ours (k-F)" does not:
 each of the paper's categories of corruptions is tested with a network that was trained on the
-others. "p" is of Wilcoxon's two-sided signed-rank test over corruptions, of the gain over no
-augmentation, and "p k-F" of the gain of "ours (k-F)". Both are rough, since the scores are of the
-same networks. "paper: set" and "paper: mean" are the paper's AUC without augmentation, and gains
-over it, on the profile's set and on average over all twelve.
+others. "p" is of the gain over no augmentation, and "p k-F" of the gain of "ours (k-F)" over the
+row's augmentation, by Wilcoxon's two-sided signed-rank test over corruptions. Both are rough, since
+the scores are of the same networks. "paper: set" and "paper: mean" are the paper's AUC without
+augmentation, and gains over it, on the profile's set and on average over all twelve.
 
 Writes table3.csv, table3-over.csv with the gains of "ours (k-F)" over both tasks, and
 table3-corruptions.csv with every score.

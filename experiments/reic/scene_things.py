@@ -32,7 +32,7 @@ INKS: dict[str, Colour] = {
     "coffee": (96, 88, 84),
     "leaf": (96, 112, 92),
 }
-"""Colours of strokes that do not depend on the object, whose own are "main", "dark", "light"."""
+"""Colours of strokes; those of the object are added as "main", "dark" and "light"."""
 
 _FINER = 4  # the sheet's scale while shapes are drawn
 MARGIN = 2
