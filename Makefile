@@ -2,7 +2,7 @@
 # make test: set up, lint, type-check, test          make bench: the papers' figures and benchmarks
 # make test-slow: the tests that take long           make lock: constraints.txt anew
 # make bench BCCD=FOLDER: those of photographs, too (docs/benchmarks.md)
-# make bench QUICK=--quick: a short run of each, to see it work; its figures measure nothing
+# make bench QUICK=--quick: a short run of each; its figures measure nothing
 # make docs: the pages of docs/, in build/site       make reference: docs/reference/{spec,cli}.md anew
 # make test-lowest, make test-pythons: what else pyproject.toml promises to run on
 PYTHON ?= python3

@@ -1,1 +1,1 @@
-"""Campaigns against what is promised: minutes to hours each, run by hand and by ``make bench``."""
+"""Campaigns against our promises: minutes to hours each, run by hand and by ``make bench``."""

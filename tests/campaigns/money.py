@@ -55,24 +55,24 @@ WAYS = ("in flight", "batches", "workers")
 PICTURES = 60
 HALF_WIDTH = 0.15
 HALF = PRICES.times(0.5)
-"""What tokens cost in a batch."""
+"""Prices of tokens in a batch."""
 WORTH = (25, 150)
-"""What caps of even and odd audits pay for: so many calls and judgements at their worst price."""
+"""Calls and judgements, at their worst price, that the caps of even and odd audits pay for."""
 FAULTS = Behaviour(
     latency=0.02, spread=0.5, limited=0.03, broken=0.03, hung=0.01, truncated=0.03, retry_after=0.02
 )
 THOUGHTS = 8
-"""Tokens of a reply that are billed and counted in the total alone, as some providers do."""
+"""Tokens of a reply that are billed and only counted in the total, as by some providers."""
 PATIENCE = Retries(times=2, timeout=1.0, first_wait=0.01)
 MAX_TURNS = 5
-"""An audit that ends with an error so many times has failed."""
+"""Number of ends with an error after which an audit has failed."""
 MAX_WAIT = 1.5
-"""Seconds after which an audit is killed at the latest."""
+"""Most seconds until an audit is killed."""
 
 
 @cache
 def exam() -> WordedDataset:
-    """Synthetic frames, and about each which of four things it shows."""
+    """Return synthetic frames, with one multiple-choice question about each."""
     drawn = phantoms.frames(PICTURES, size=64, seed=0)
     return WordedDataset(
         [drawn.sample(k).image for k in range(PICTURES)],
@@ -86,7 +86,7 @@ def exam() -> WordedDataset:
 
 
 def serve(port: Any, seed: int) -> None:
-    """An endpoint in a process of its own: it is asked about frames, or what replies mean."""
+    """Serve an endpoint, in its own process, that answers about frames and judges replies."""
     fake = DemoModel(["finding"], rambling=0.1, vague=0.3, seed=seed)
     dialect = Dialect(thoughts=THOUGHTS)
     with DemoServer(FakeJudge(fake), FAULTS, dialect=dialect) as server:
@@ -104,11 +104,11 @@ FAILED: Row = {
     "capped": False,
     "kills": 0,
 }
-"""What is known of an audit that raised an error, or did not verify."""
+"""Figures of an audit that raised an error, or did not verify."""
 
 
 class Setting(NamedTuple):
-    """One audit: where its model and its judge are, and where workers write their bill."""
+    """One audit: the way to its model, its seed, its judge, and the file of the workers' bill."""
 
     way: str
     seed: int
@@ -135,7 +135,7 @@ def paid_model(setting: Setting, url: str) -> ModelDefaults:
 
 
 def audited(setting: Setting, url: str, journal: str) -> None:
-    """The audit that is killed; see ``run_and_end``."""
+    """Run the audit that is killed; see ``run_and_end``."""
     os.environ[CALLS] = setting.log
     model = paid_model(setting, url)
     judge = chat(
@@ -160,7 +160,7 @@ def audited(setting: Setting, url: str, journal: str) -> None:
 
 
 def told(audit: Audit, result: Result) -> Row:
-    """What else an audit came to."""
+    """Return further figures of an audit."""
     return {
         "calls": result.calls,
         "judged": len(audit.journal.judging()),
@@ -170,7 +170,7 @@ def told(audit: Audit, result: Result) -> Row:
 
 
 def cap(setting: Setting) -> float:
-    """The audit's money, in that of ``PRICES``."""
+    """Return the audit's cap, in the currency of ``PRICES``."""
     worst = Usage(MAX_INPUT, MAX_OUTPUT)
     call = {"batches": HALF.cost(worst), "workers": MAX_ASKED * STUDENT_PRICE}.get(
         setting.way, PRICES.cost(worst)
@@ -179,7 +179,7 @@ def cap(setting: Setting) -> float:
 
 
 def chaotic(seeds: Sequence[int]) -> list[Row]:
-    """Audits one after another, with two endpoints that no other process asks."""
+    """Run audits one after the other, with two endpoints that no other process asks."""
     import torch
 
     torch.set_num_threads(1)
@@ -190,7 +190,7 @@ def chaotic(seeds: Sequence[int]) -> list[Row]:
 
 
 def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
-    """One audit, killed and resumed, and what it was billed for."""
+    """Run one audit, which is killed and resumed, and return its figures and its bill."""
     rng = np.random.default_rng(seed)
     way = WAYS[seed // 2 % len(WAYS)]
     setting = Setting(way, seed, judge, str(folder / f"{seed}.log"))
@@ -208,7 +208,7 @@ def _one(seed: int, url: str, judge: str, folder: Path) -> Row:
 
 
 def _resumed(audit: Any, url: str, journal: str, waits: list[float]) -> Row:
-    """What an audit came to; it is resumed where it ended with an error, as that says."""
+    """Return the figures of an audit, which is resumed if it ends with an error."""
     for turn in range(MAX_TURNS):
         with suppress(FileNotFoundError):
             return ended(get_context("fork"), audit, url, journal, [] if turn else waits)
@@ -224,7 +224,7 @@ def _bills(url: str, before: dict[str, int]) -> Usage:
 
 
 def table(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per way to the model."""
+    """Return a row per way to the model."""
     runs = runs.assign(
         over=runs[["billed", "cost"]].max(axis=1) > runs["cap"] + 1e-9,
         share=runs["billed"] / runs["cap"],
@@ -259,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parts(seeds: list[int]) -> list[list[int]]:
-    """Halves that hold every way and both sizes of cap."""
+    """Return two halves, each with every way and both sizes of cap."""
     half = len(seeds) // 2
     return [part for part in (seeds[:half], seeds[half:]) if part]
 

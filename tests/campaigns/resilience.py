@@ -40,7 +40,7 @@ from .resilience_secrets import secrets
 
 
 class Size(NamedTuple):
-    """How much is tried: kills, flips, runs beside others, and every how many-th of the rest."""
+    """Numbers of kills, of runs side by side, and of flips, and the step of the rest."""
 
     kills: int
     beside: int
@@ -60,7 +60,7 @@ SUITES: dict[str, Suite] = {
 
 
 def campaign(names: Sequence[str], size: Size, seed: int) -> pd.DataFrame:
-    """The rows of the suites named, each tried in a folder of its own that is then deleted."""
+    """Return the rows of these suites, each of which has its own folder that is then deleted."""
     audits.warm_up()
     rows: list[Row] = []
     for name in names:

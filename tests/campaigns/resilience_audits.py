@@ -126,7 +126,7 @@ def everything() -> Kind:
 
 
 def python_kinds() -> list[Kind]:
-    """Audits of Python models: all answers of an image, one per call, and with source answers."""
+    """Return audits of Python models: all answers of an image, one per call, and source answers."""
     return [
         everything(),
         Kind("one", 'target = "model.py:one"'),
@@ -135,7 +135,7 @@ def python_kinds() -> list[Kind]:
 
 
 def write_folder(folder: Path, kind: Kind, *, budget: int, pause: float = 0.0) -> Path:
-    """A folder with images, model and SPEC.toml; gives the path of the latter."""
+    """Write a folder with images, model and SPEC.toml, and return the path of the SPEC.toml."""
     if not folder.exists():
         quietly(["init", str(folder)])
     write_text(folder / "model.py", MODEL.format(pause=pause, log=ASKED))
@@ -151,7 +151,7 @@ def write_folder(folder: Path, kind: Kind, *, budget: int, pause: float = 0.0) -
 
 @dataclass
 class Ended:
-    """How a process ended: exit code (minus the signal that killed it), words, peak memory."""
+    """Exit code of a process (minus the signal that killed it), its output, and its peak memory."""
 
     code: int
     said: str
@@ -161,7 +161,7 @@ class Ended:
 
     @property
     def crashed(self) -> bool:
-        """Whether it ended with a traceback or by a signal of its own."""
+        """Whether it ended with a traceback or by a signal that it was not sent."""
         return "Traceback" in self.said or self.code not in (0, 1, 2, 3, 4, 130)
 
 
@@ -180,7 +180,7 @@ class Running:
         os.kill(self.pid, number)
 
     def ended(self) -> Ended:
-        """Waits until it ends; after ``PATIENCE`` seconds more it is killed."""
+        """Wait until it ends, and kill it after ``PATIENCE`` further seconds."""
         until, hung = time.monotonic() + PATIENCE, False
         while self.alive():
             if time.monotonic() > until:
@@ -195,7 +195,7 @@ class Running:
 
 
 def started(arguments: Sequence[str], **environment: str) -> Running:
-    """``avtt`` with these arguments, in a forked process, printing into a file."""
+    """Start ``avtt`` with these arguments in a forked process that prints into a file."""
     handle, name = tempfile.mkstemp(prefix="avtt-campaign-")
     sys.stdout.flush()
     pid = os.fork()
@@ -206,19 +206,19 @@ def started(arguments: Sequence[str], **environment: str) -> Running:
 
 
 def ran(arguments: Sequence[str], **environment: str) -> Ended:
-    """``avtt`` with these arguments, run to its end."""
+    """Run ``avtt`` with these arguments to its end."""
     return started(arguments, **environment).ended()
 
 
 def quietly(arguments: Sequence[str], **environment: str) -> None:
-    """As ``ran``; raises RuntimeError with what was printed unless it ended well."""
+    """Run as ``ran`` does. Raise RuntimeError with the output if the exit code is not 0."""
     ended = ran(arguments, **environment)
     if ended.code:
         raise RuntimeError(f"avtt {' '.join(arguments)}: {ended.code}: {ended.said[-2000:]}")
 
 
 def _become(arguments: list[str], output: int, environment: Mapping[str, str]) -> NoReturn:
-    """Turns this forked process into a run of the command line, whatever its parent ignores."""
+    """Turn this forked process into a run of the command line, with default signals."""
     code = 1
     try:
         os.dup2(output, 1)
@@ -239,7 +239,7 @@ def _become(arguments: list[str], output: int, environment: Mapping[str, str]) -
 
 
 def warm_up() -> None:
-    """Imports what every run needs once, so that each fork starts in milliseconds."""
+    """Import the modules that every run needs, so that each fork starts in milliseconds."""
     import torch
 
     for name in LATE:
@@ -267,7 +267,7 @@ def tables(path: Path) -> Tables:
 
 @contextmanager
 def copied(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a journal and of what its log still holds; an empty one for no journal."""
+    """Copy a journal with its write-ahead log; without a journal, return an empty copy."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / path.name
         for suffix in ("", "-wal"):  # not -shm: rebuilt, as after a crash
@@ -278,7 +278,7 @@ def copied(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def names(db: sqlite3.Connection) -> list[str]:
-    """The tables of a journal."""
+    """Return the names of a journal's tables."""
     rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
     return [name for (name,) in rows if not name.startswith("sqlite_")]
 
@@ -288,16 +288,16 @@ def columns(db: sqlite3.Connection, table: str) -> list[str]:
 
 
 def answered(rows: Tables) -> int:
-    """Answers in a journal that were paid for: calls, and answers about source images."""
+    """Return the number of paid answers: calls, and answers about source images."""
     return len(rows.get("calls", ())) + len(rows.get("sources", ()))
 
 
 def asked(log: Path) -> list[int]:
-    """Images per invocation of a model, as it noted them."""
+    """Return the images of each invocation of a model, from its log."""
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
 
 def certificate(run: Path) -> dict[str, Any]:
-    """What an audit came to, less what depends on the clock, the bill and the chain."""
+    """Return the result of an audit, without times, bill and hash chain."""
     result = json.loads((run / "result.json").read_text("utf-8"))
     return {name: result[name] for name in ("targets", "calls", "questions", "stop_reason")}

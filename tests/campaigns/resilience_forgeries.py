@@ -32,14 +32,14 @@ MAX_FLIPS = 8
 
 @dataclass(frozen=True)
 class Forgery:
-    """A named edit of a run folder; ``make`` gives False where it has nothing to edit."""
+    """A named edit of a run folder; ``make`` returns False if it has nothing to edit."""
 
     name: str
     make: Callable[[Path], bool]
 
 
 def honest_runs(folder: Path, most: int) -> list[Path]:
-    """Finished audits to damage: certificates with pictures, and with source answers."""
+    """Return finished audits to damage: certificates with pictures, and with source answers."""
     runs = []
     for kind in (audits.everything(), consistent())[:most]:
         spec = audits.write_folder(folder / "honest", kind, budget=BUDGET)
@@ -75,7 +75,7 @@ def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) ->
 
 
 def of_losses() -> Iterator[Forgery]:
-    """Answers that went wrong, made right; and the same with every seal taken away."""
+    """Return forgeries that make wrong answers right, with seals and without."""
     right = _sql("UPDATE answers SET loss = 0 WHERE loss > 0")
     yield Forgery("losses of 0", right)
     unsealed = _sql("DELETE FROM chain WHERE kind = 'call'")
@@ -83,7 +83,7 @@ def of_losses() -> Iterator[Forgery]:
 
 
 def gated(forgery: Forgery, run: Path, scratch: Path) -> str:
-    """What ``avtt gate`` made of a forged audit that was never ended: noticed, passed, crashed."""
+    """Return the reaction of ``avtt gate`` to a forged, open audit: noticed, passed, crashed."""
     if not run.exists():
         space = QuestionSpace(tiny_dataset(60, 2), ["identity", "brightness_up"])
         model = ScriptedModel()
@@ -101,7 +101,7 @@ def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:
 
 
 def faults(forgery: Forgery, run: Path, scratch: Path, command: Sequence[str] = ()) -> str:
-    """What became of a forgery of a copy: noticed, passed, crashed, or nothing to notice."""
+    """Return the fate of a forgery of a copy: noticed, passed, crashed, or nothing to notice."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(run, scratch)
     before = content(scratch)
@@ -114,7 +114,7 @@ def faults(forgery: Forgery, run: Path, scratch: Path, command: Sequence[str] = 
 
 
 def content(run: Path) -> Any:
-    """Everything that the journal and result.json say; None for a journal that cannot be read."""
+    """Return all content of the journal and result.json; None for an unreadable journal."""
     result = run / "result.json"
     stated = result.read_text("utf-8") if result.exists() else ""  # an open audit has none
     try:
@@ -130,7 +130,7 @@ def content(run: Path) -> Any:
 
 
 def flip(rng: np.random.Generator) -> Forgery:
-    """A few random bits of the journal's file."""
+    """Flip a few random bits of the journal's file."""
 
     def make(run: Path) -> bool:
         data = bytearray((run / "journal.db").read_bytes())
@@ -143,9 +143,9 @@ def flip(rng: np.random.Generator) -> Forgery:
 
 
 def facts(run: Path) -> Iterator[Forgery]:
-    """Every leaf of every fact, one at a time, and every fact taken away.
+    """Return edits of every leaf of every fact, one at a time, and removals of every fact.
 
-    Lists count by their first entry: their others are alike.
+    Lists count by their first entry, as the others are alike.
     """
     with audits.copied(run / "journal.db") as db:
         stated = db.execute("SELECT name, value FROM facts").fetchall()
@@ -161,7 +161,7 @@ def facts(run: Path) -> Iterator[Forgery]:
 
 
 def results(run: Path) -> Iterator[Forgery]:
-    """Every leaf of result.json, one at a time."""
+    """Return edits of every leaf of result.json, one at a time."""
     stated = json.loads((run / "result.json").read_text("utf-8"))
     for path in leaves(stated):
 
@@ -173,7 +173,7 @@ def results(run: Path) -> Iterator[Forgery]:
 
 
 def cells(run: Path, rng: np.random.Generator) -> Iterator[Forgery]:
-    """One cell of every column of every table, and one row of each."""
+    """Return edits of one cell of every column of every table, and of one row of each."""
     with audits.copied(run / "journal.db") as db:
         for table in audits.names(db):
             count = db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
@@ -186,7 +186,7 @@ def cells(run: Path, rng: np.random.Generator) -> Iterator[Forgery]:
 
 
 def schemas() -> Iterator[Forgery]:
-    """Tables that show other rows at every reading, or never end, and what writes would set off."""
+    """Return tables that change at every reading, or never end, and triggers of writes."""
     kept = "ALTER TABLE {0} RENAME TO kept"
     for table, column in (("facts", "value"), ("answers", "loss"), ("draws", "why")):
         view = f"CREATE VIEW {table} AS SELECT * FROM kept WHERE random() % 9 OR {column} IS NULL"
@@ -201,7 +201,7 @@ def schemas() -> Iterator[Forgery]:
 
 
 def _edit(change: Callable[[sqlite3.Connection], bool]) -> Callable[[Path], bool]:
-    """What applies ``change`` to the journal of a run."""
+    """Return the function that applies ``change`` to the journal of a run."""
 
     def make(run: Path) -> bool:
         with closing(sqlite3.connect(run / "journal.db")) as db, db:
@@ -219,7 +219,7 @@ def _sql(statement: str, *values: Any) -> Callable[[Path], bool]:
 
 
 def _row_edit(table: str, place: int, column: str | None) -> Callable[[Path], bool]:
-    """Changes one cell of the row at ``place``, or deletes the row."""
+    """Return an edit of one cell of the row at ``place``, or one that deletes the row."""
 
     def change(db: sqlite3.Connection) -> bool:
         names = audits.columns(db, table)
@@ -239,7 +239,7 @@ def _row_edit(table: str, place: int, column: str | None) -> Callable[[Path], bo
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to every value that is no object and no list; of lists, into the first entry."""
+    """Return the paths to all values but objects and lists; of lists, only into the first entry."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, (*path, name))
@@ -250,7 +250,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def edited(value: Any, path: tuple[Any, ...]) -> Any:
-    """A copy of ``value`` with what stands at ``path`` changed."""
+    """Return a copy of ``value`` with another value at ``path``."""
     if not path:
         return changed(value)
     copy: Any = dict(value) if isinstance(value, dict) else list(value)
@@ -259,7 +259,7 @@ def edited(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def changed(value: Any) -> Any:
-    """Another value of the same kind, near the old one."""
+    """Return another value of the same kind, near the old one."""
     kinds: dict[type, Callable[[Any], Any]] = {
         bool: lambda old: not old,
         int: lambda old: old + 1_000_003,

@@ -1,4 +1,4 @@
-"""Audits under a cap against a server that sends every bad reply there is."""
+"""Audits under a cap, against a server with all kinds of bad replies."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from .resilience_server import ATTACKS, USAGE, Attack, serve
 PRICES = (2.5, 10.0)
 """Per million tokens sent and answered."""
 BOUND = (400, 32)
-"""Most tokens of one attempt, as the audit is told."""
+"""Declared most tokens of one attempt."""
 RETRIES, FLIGHT, BUDGET = 1, 4, 24
 MAX_MEGABYTES = 400.0
 """An audit under attack may take so much more than one of an honest server."""
@@ -33,7 +33,7 @@ CAP = 12 * WORST
 
 
 def kind(name: str, url: str) -> Kind:
-    """The audit of a chat model, or of a service that speaks plain JSON."""
+    """Return the audit of a chat model, or of a service with plain JSON."""
     own = {
         "openai": [
             'kind = "openai"',
@@ -65,7 +65,7 @@ def kind(name: str, url: str) -> Kind:
 
 
 def hostile(folder: Path, every: int) -> list[Row]:
-    """Every ``every``-th attack, and the staples, against both kinds of endpoint."""
+    """Try every ``every``-th attack, and the usual ones, against both kinds of endpoint."""
     found: list[tuple[Attack, str, Row]] = []
     with served(serve) as url:
         for name in ("openai", "http"):
@@ -77,7 +77,7 @@ def hostile(folder: Path, every: int) -> list[Row]:
 
 
 def chosen(every: int) -> list[int]:
-    """The numbers of the attacks to try; the first alone, where ``every`` exceeds them all."""
+    """Return the numbers of the attacks to try, at least the first."""
     return [
         number
         for number, attack in enumerate(ATTACKS)
@@ -86,7 +86,7 @@ def chosen(every: int) -> list[int]:
 
 
 def one(spec: Path, run: Path, url: str, number: int) -> Row:
-    """One audit under one attack: what it came to, by its own books and the server's."""
+    """Run one audit under one attack, and return figures of both sides."""
     counts(url, number)
     ended = audits.ran(["audit", str(spec), "--out", str(run)], **{ASKED: str(run) + ".log"})
     said = counts(url)
@@ -109,14 +109,14 @@ def read(path: Path) -> Row:
 
 
 def counts(url: str, attack: int | None = None) -> Row:
-    """What the server counted; with a number it turns to that attack."""
+    """Return the counts of the server; a number selects the next attack."""
     path = "/counts" if attack is None else f"/counts/{attack}"
     with urllib.request.urlopen(url + path, timeout=10) as reply:
         return dict(json.load(reply))
 
 
 def summary(found: Sequence[tuple[Attack, str, Row]]) -> list[Row]:
-    """One row per promise, with the attacks that broke it."""
+    """Return a row per promise, with the attacks that broke it."""
     went_on = [(a, n, r) for a, n, r in found if not a.hopeless]
     lent = [(a, n, r) for a, n, r in found if a.name.startswith("redirect")]
     return [
@@ -142,10 +142,10 @@ def checked(what: str, found: Sequence[tuple[Attack, str, Row]], lost: Any) -> R
 
 
 def over(attack: Attack, run: Row) -> bool:
-    """Whether more was spent than the cap, by the server's bill or by the audit's own.
+    """Return whether more than the cap was spent, by the server's bill or by the audit's.
 
-    Counts above the declared bound are billed as counted, so that the calls on their way when
-    the first came may break the cap, and no more.
+    Counts above the declared bound are billed as counted. So only the calls that are on their way
+    at the first such count may exceed the cap.
     """
     if attack.above:
         return bool(run["attacked"] > FLIGHT * (RETRIES + 1) and run["cost"] > CAP)
@@ -160,6 +160,6 @@ def broke(attack: Attack, run: Row) -> bool:
 
 
 def _usual(found: Sequence[tuple[Attack, str, Row]]) -> float:
-    """Megabytes of an audit that met nothing large: the median of all."""
+    """Return the usual megabytes of an audit, the median of all."""
     sizes = sorted(run["ended"].megabytes for _, _, run in found)
     return float(sizes[len(sizes) // 2])

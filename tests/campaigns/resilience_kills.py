@@ -35,7 +35,7 @@ BUDGET, PAUSE = 30, 0.02
 
 @dataclass
 class Disturbed:
-    """What was found of one audit that was disturbed."""
+    """Figures of one disturbed audit."""
 
     kills: int = 0
     signals: int = 0
@@ -51,7 +51,7 @@ class Disturbed:
 
 
 def kills(folder: Path, moments: int, rng: np.random.Generator) -> list[Row]:
-    """``moments`` kills and signals, spread over four kinds of audit; or fewer, of the first."""
+    """Make this number of kills and signals, spread over four kinds of audit, or over fewer."""
     found: list[tuple[Kind, Disturbed]] = []
     kinds = audits.python_kinds()[:moments]
     with ExitStack() as stack:
@@ -75,7 +75,7 @@ def kills(folder: Path, moments: int, rng: np.random.Generator) -> list[Row]:
 
 
 def summary(found: Sequence[tuple[Kind, Disturbed]]) -> list[Row]:
-    """One row per promise."""
+    """Return a row per promise."""
     runs = [run for _, run in found]
     logged = [run for kind, run in found if kind.logs]
     tried = sum(run.kills for run in runs)
@@ -108,7 +108,7 @@ def row(what: str, tried: int, lost: int, note: str = "") -> Row:
 
 
 class Turn:
-    """One audit, disturbed up to three times and then left to end."""
+    """One audit that is disturbed up to three times and then left to end."""
 
     def __init__(self, kind: Kind, spec: Path, run: Path, seconds: float) -> None:
         self.kind, self.spec, self.run, self.seconds = kind, spec, run, seconds
@@ -116,7 +116,7 @@ class Turn:
         self.journal = run / "journal.db"
 
     def disturb(self, whole: Row, rng: np.random.Generator) -> Disturbed:
-        """Kills at random moments, then an undisturbed end; ``whole``: what it must come to."""
+        """Kill an audit at random moments, and compare its end with the undisturbed ``whole``."""
         found = Disturbed()
         for _ in range(int(rng.integers(1, 4))):
             how = SIGNALS[int(rng.integers(len(SIGNALS)))]
@@ -127,7 +127,7 @@ class Turn:
         return found
 
     def _struck(self, found: Disturbed, how: int, wait: float) -> bool:
-        """Runs for ``wait`` seconds and is struck; False where it had ended before."""
+        """Run for ``wait`` seconds, then kill. Return False if the audit has ended before."""
         before = self._standing()
         running = self._begin()
         time.sleep(wait)
@@ -144,7 +144,7 @@ class Turn:
         return alive
 
     def _to_the_end(self, found: Disturbed) -> Ended:
-        """Resumes, or begins anew where nothing was begun, until the audit ends."""
+        """Resume until the audit ends; begin again if nothing was begun."""
         ended = Ended(1, "", 0.0, 0.0)
         for _ in range(MAX_TURNS):
             before = self._standing()
@@ -169,7 +169,7 @@ class Turn:
         return audits.started(command, **{ASKED: str(self.log)})
 
     def _standing(self) -> tuple[Tables, int]:
-        """The journal's rows, and how often the model was invoked."""
+        """Return the journal's rows, and the number of the model's invocations."""
         return readable(self.journal), len(audits.asked(self.log))
 
     def _asked(self) -> int:
@@ -178,7 +178,8 @@ class Turn:
         return audits.answered(readable(self.journal))
 
     def _compare(self, found: Disturbed, before: tuple[Tables, int], *, killed: bool) -> None:
-        """Rows that are gone; images asked beyond those journaled, and the batch under way."""
+        """Return lost rows, and images that were asked without being journaled or in the open
+        batch."""
         rows, _ = self._standing()
         found.lost += sum(len(kept - rows.get(table, set())) for table, kept in before[0].items())
         batches = audits.asked(self.log)[before[1] :]
@@ -188,7 +189,7 @@ class Turn:
 
 
 def readable(journal: Path) -> Tables:
-    """The rows of a journal; {} where there is none yet, or none that can be read."""
+    """Return the rows of a journal; {} if there is none yet, or none that can be read."""
     try:
         return audits.tables(journal)
     except sqlite3.Error:
@@ -199,7 +200,7 @@ def readable(journal: Path) -> Tables:
 
 
 def serve(port: Any, folder: str) -> None:
-    """A demo endpoint that recognises the folder's concepts, in a process of its own."""
+    """Serve a demo endpoint that recognises the folder's concepts, in its own process."""
     concepts = (Path(folder) / "labels.csv").read_text().splitlines()[0].split(",")[1:]
     faults = Behaviour(latency=PAUSE, spread=0.5, limited=0.03, broken=0.03, retry_after=0.05)
     with DemoServer(DemoModel(concepts), faults) as server:
@@ -209,14 +210,14 @@ def serve(port: Any, folder: str) -> None:
 
 @contextmanager
 def endpoint(folder: Path) -> Iterator[str]:
-    """The address of such an endpoint."""
+    """Yield the address of such an endpoint."""
     audits.write_folder(folder, audits.everything(), budget=BUDGET)
     with served(serve, str(folder)) as url:
         yield url
 
 
 def chat(url: str) -> Kind:
-    """An audit of that endpoint, with eight calls in flight."""
+    """Return an audit of that endpoint, with eight calls in flight."""
     model = "\n".join(
         [
             'kind = "openai"',
@@ -237,7 +238,7 @@ def chat(url: str) -> Kind:
 
 
 def beside(folder: Path, times: int) -> list[Row]:
-    """A second writer, a reader, and a hand that deletes the journal, beside running audits."""
+    """Try a second writer, a reader, and a deleted journal, with audits that are running."""
     spec = audits.write_folder(folder / "beside", audits.everything(), budget=BUDGET, pause=0.05)
     second = sum(not refused(spec, folder / f"second-{n}", n) for n in range(times))
     read = sum(not read_beside(spec, folder / f"read-{n}", n) for n in range(times))
@@ -250,7 +251,7 @@ def beside(folder: Path, times: int) -> list[Row]:
 
 
 def refused(spec: Path, run: Path, number: int) -> bool:
-    """Whether ``resume`` beside a running audit is refused and asks nothing."""
+    """Return whether ``resume`` of a running audit is refused and asks nothing."""
     running, log = under_way(spec, run, 2 + number), run.with_suffix(".second")
     second = audits.ran(["resume", str(run)], **{ASKED: str(log)})
     first = running.ended()
@@ -260,7 +261,7 @@ def refused(spec: Path, run: Path, number: int) -> bool:
 
 
 def read_beside(spec: Path, run: Path, number: int) -> bool:
-    """Whether ``report`` works beside a running audit, which then ends as ever."""
+    """Return whether ``report`` of a running audit works, and the audit ends as usual."""
     running = under_way(spec, run, 2 + number)
     reading = audits.ran(["report", str(run)])
     first = running.ended()
@@ -268,7 +269,7 @@ def read_beside(spec: Path, run: Path, number: int) -> bool:
 
 
 def deleted(spec: Path, run: Path, number: int) -> bool:
-    """Whether an audit whose journal vanishes says so, and saves its answers beside it."""
+    """Return whether an audit with a deleted journal reports it and saves its answers."""
     running = under_way(spec, run, 2 + number)
     for path in run.glob("journal.db*"):
         path.unlink()
@@ -283,7 +284,7 @@ def _is_journal(path: Path) -> bool:
 
 
 def under_way(spec: Path, run: Path, calls: int) -> Running:
-    """An audit that has just made so many calls."""
+    """Yield an audit that has just made this number of calls."""
     log = run.with_suffix(".log")
     running = audits.started(["audit", str(spec), "--out", str(run)], **{ASKED: str(log)})
     while running.alive() and len(audits.asked(log)) < calls:

@@ -1,7 +1,7 @@
-"""Secrets planted wherever a spec allows one, with a server that says back whatever it heard.
+"""Secrets in all fields of a spec that may have one, with a server that echoes all it receives.
 
-Afterwards every file of the run folder and every word printed is searched for each secret, as it
-is, percent-encoded, and in base64.
+Afterwards every file of the run folder and all output are searched for each secret: as it is,
+percent-encoded, and in base64.
 """
 
 import base64
@@ -34,7 +34,7 @@ INFERENCE = 'kind = "open-inference"\nurl = "{url}"\nmodel = "m"\n'
 
 
 class Place(NamedTuple):
-    """A [model] section with {secret} or {quoted} in it, or the variable PLANTED named."""
+    """A [model] section with {secret} or {quoted} in it, or with the variable PLANTED."""
 
     name: str
     model: str
@@ -73,7 +73,7 @@ PLACES = (
 
 
 def secrets(folder: Path, every: int) -> list[Row]:
-    """Every ``every``-th of all places and statuses."""
+    """Try every ``every``-th of all places and statuses."""
     tried = [(place, status) for place in PLACES for status in STATUSES][::every]
     with served(serve) as url:
         lost = [
@@ -85,7 +85,7 @@ def secrets(folder: Path, every: int) -> list[Row]:
 
 
 def leaks(folder: Path, url: str, place: Place, status: int, number: int) -> list[str]:
-    """Where the secret of one audit was found, as "file: how it was written"."""
+    """Return the files with the secret of one audit, as "file: form"."""
     secret = SECRET.format(number)
     model = (
         place.model.format(url=f"{url}/{status}", secret=secret, quoted=quote(secret, safe=""))
@@ -108,7 +108,7 @@ def leaks(folder: Path, url: str, place: Place, status: int, number: int) -> lis
 
 
 def written(secret: str, data: bytes) -> Iterator[str]:
-    """The ways in which a secret stands in ``data``, line breaks of a terminal aside."""
+    """Return the forms of a secret in ``data``, apart from line breaks of a terminal."""
     bare = b"".join(data.split())
     for how, form in forms(secret).items():
         if form.encode() in data or form.encode() in bare:
@@ -116,7 +116,7 @@ def written(secret: str, data: bytes) -> Iterator[str]:
 
 
 def forms(secret: str) -> dict[str, str]:
-    """A secret as it is, and as echoes may write it."""
+    """Return a secret as it is, and in the forms of echoes."""
     return {
         "plain": secret,
         "percent-encoded": quote(secret, safe=""),
@@ -127,7 +127,7 @@ def forms(secret: str) -> dict[str, str]:
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Says back all it heard, in every form; the status stands first in the path."""
+    """Server that echoes all it receives, in every form; the path begins with the status."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -166,7 +166,7 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing of it is printed here."""
+        """Print nothing."""
 
 
 def _field(body: bytes, name: str) -> str:
@@ -177,7 +177,7 @@ def _field(body: bytes, name: str) -> str:
 
 
 def serve(port: Any) -> None:
-    """The echo, in a process of its own."""
+    """Serve the echo in its own process."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port.send(server.server_port)

@@ -32,10 +32,10 @@ Body = bytes | Callable[[], Iterator[bytes]]
 
 @dataclass(frozen=True)
 class Attack:
-    """What is sent instead of an honest reply.
+    """A response in place of an honest reply.
 
-    ``billed``: it is a paid answer; ``above``: its count lies above the bound that the audit
-    declares, so that the first one may break the cap; ``hopeless``: the audit may well end.
+    ``billed``: it is a paid answer; ``above``: its count is above the declared bound of the audit,
+    so that the first one may break the cap; ``hopeless``: the audit may end.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: whether it is a chat, how to reach another origin, and what it carried."""
+    """A request: whether it is a chat, the address of another origin, and its content."""
 
     chat: bool
     other: str
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Sent:
-    """Status, headers and body, as written; a length is added unless one is given."""
+    """Status, headers and body of a response; a length is added unless one is given."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -69,7 +69,7 @@ class Sent:
 
 
 def honest(asked: Asked) -> dict[str, Any]:
-    """A good reply: P(yes) is .2 wherever it is asked for."""
+    """Return a good reply, with P(yes) = .2 if it is asked for."""
     if not asked.chat:
         return {"scores": [0.2, 0.2], "in": USAGE[0], "out": USAGE[1]}
     usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)}
@@ -90,14 +90,14 @@ def honest(asked: Asked) -> dict[str, Any]:
 
 
 def said(content: Any, status: int = 200, **headers: str) -> Sent:
-    """JSON, of anything that Python's json can write, NaN and Infinity included."""
+    """Return the JSON of any value that Python's json can write, also NaN and Infinity."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     return Sent(status, (("content-type", "application/json"), *named), body)
 
 
 def altered(of_chat: Callable[[Any], object], plain: Callable[[Any], object]) -> Any:
-    """A good reply, changed; a text that begins with = goes in as bare JSON."""
+    """Return a good reply with changes; a text that begins with = is inserted as bare JSON."""
 
     def reply(asked: Asked) -> Sent:
         found = honest(asked)
@@ -108,7 +108,7 @@ def altered(of_chat: Callable[[Any], object], plain: Callable[[Any], object]) ->
 
 
 def counting(sent: Any, answered: Any) -> Callable[[Asked], Sent]:
-    """A good reply with these token counts."""
+    """Return a good reply with these token counts."""
     counts = {"prompt_tokens": sent, "completion_tokens": answered}
     return altered(
         lambda r: r["usage"].update(counts), lambda r: r.update({"in": sent, "out": answered})
@@ -116,12 +116,12 @@ def counting(sent: Any, answered: Any) -> Callable[[Asked], Sent]:
 
 
 def usage(value: Any) -> Callable[[Asked], Sent]:
-    """A good reply whose whole account of tokens is ``value``."""
+    """Return a good reply whose whole usage is ``value``."""
     return altered(lambda r: r.update(usage=value), lambda r: r.update({"in": value, "out": value}))
 
 
 def answering(content: Any) -> Callable[[Asked], Sent]:
-    """A good reply that says ``content``."""
+    """Return a good reply with this content."""
     return altered(
         lambda r: r["choices"][0]["message"].update(content=content),
         lambda r: r.update(scores=content),
@@ -129,7 +129,7 @@ def answering(content: Any) -> Callable[[Asked], Sent]:
 
 
 def choices(value: Any) -> Callable[[Asked], Sent]:
-    """A reply with something else where the choices, or the scores, should be."""
+    """Return a reply with another value in place of the choices, or of the scores."""
     return altered(lambda r: r.update(choices=value), lambda r: r.update(scores=value))
 
 
@@ -138,7 +138,7 @@ def raw(body: bytes, status: int = 200, **headers: str) -> Callable[[Asked], Sen
 
 
 def padded(asked: Asked, size: int) -> Iterator[bytes]:
-    """A good reply that is ``size`` bytes long, in parts."""
+    """Return a good reply that is ``size`` bytes long, in parts."""
     body = json.dumps(honest(asked)).encode()
     yield body[:-1] + b', "x": "'
     for _ in range(size >> 16):
@@ -147,7 +147,7 @@ def padded(asked: Asked, size: int) -> Iterator[bytes]:
 
 
 def bomb(asked: Asked) -> Sent:
-    """A small body that unpacks to a large one."""
+    """Return a small body that unpacks to a large one."""
     return said(_bomb(asked), content_encoding="gzip")
 
 
@@ -174,7 +174,7 @@ def closing(asked: Asked) -> Sent:
 
 
 def lengths(value: str) -> Callable[[Asked], Sent]:
-    """A good reply under a wrong Content-Length."""
+    """Return a good reply with a wrong Content-Length."""
     return lambda asked: Sent(
         200,
         (("content-type", "application/json"), ("content-length", value)),
@@ -183,7 +183,7 @@ def lengths(value: str) -> Callable[[Asked], Sent]:
 
 
 def _bare(text: str) -> bytes:
-    """Strings that begin with = become what follows, unquoted."""
+    """Return JSON text in which strings that begin with = are unquoted."""
     parts = text.split('"=')
     return "".join([parts[0], *(p.replace('"', "", 1) for p in parts[1:])]).encode()
 
@@ -261,7 +261,7 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 class Hostile(ThreadingTCPServer):
-    """Serves one attack at a time; counts what it was asked, answered for money, and led away."""
+    """Server of one attack at a time, that counts requests, paid answers and redirects."""
 
     allow_reuse_address = daemon_threads = True
     request_queue_size = 64
@@ -282,11 +282,11 @@ class Hostile(ThreadingTCPServer):
                 self.counts[name] += number
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that hang up are what is hoped for."""
+        """Ignore clients that hang up."""
 
 
 class Handler(StreamRequestHandler):
-    """One connection: requests until one of the sides has had enough."""
+    """One connection, until one of the sides closes it."""
 
     server: Hostile
 
@@ -324,7 +324,7 @@ class Handler(StreamRequestHandler):
         return self._send(server.attack.reply(asked))
 
     def _tell(self, path: str) -> bool:
-        """What was counted so far; /counts/NUMBER begins the attack of that number anew."""
+        """Send the counts; /counts/NUMBER selects the attack of that number."""
         server = self.server
         counts = dict(server.counts)
         if number := path.removeprefix("/counts").strip("/"):
@@ -346,7 +346,7 @@ class Handler(StreamRequestHandler):
 
 
 class Elsewhere(StreamRequestHandler):
-    """Another origin: whoever comes here was led astray."""
+    """Another origin; a client that comes here has followed a redirect."""
 
     def handle(self) -> None:
         server: Any = self.server
@@ -356,7 +356,7 @@ class Elsewhere(StreamRequestHandler):
 
 
 def origins() -> tuple[Hostile, ThreadingTCPServer]:
-    """The server under attack, and another origin, to which it leads whoever follows."""
+    """Yield the hostile server, and another origin to which it redirects."""
     server, other = Hostile(), ThreadingTCPServer(("127.0.0.1", 0), Elsewhere)
     other.origin = server  # type: ignore[attr-defined]
     server.other = f"http://127.0.0.1:{other.server_address[1]}"
@@ -364,7 +364,7 @@ def origins() -> tuple[Hostile, ThreadingTCPServer]:
 
 
 def serve(port: Any) -> None:
-    """Both origins, in a process of its own."""
+    """Serve both origins in their own process."""
     server, other = origins()
     threading.Thread(target=other.serve_forever, daemon=True).start()
     port.send(server.server_address[1])

@@ -187,13 +187,13 @@ def test_older_batches_of_others_are_skipped_page_by_page():
     with asked(YES) as (model, service):
         pages = iter(range(99))
 
-        def page(body, say=service.say):
+        def page(body, say=service.reply):
             if "data" in body:
                 new = {**other, "created_at": 2 * 10**9, "id": f"batch_y{next(pages)}"}
                 return say({"data": [new] if next(pages) < 6 else [other], "has_more": True})
             return say(body)
 
-        service.say = page
+        service.reply = page
         service.instead[BATCHES] = (200, {}, b"{}")
         assert model.ask([ONE]) == [Unanswered("batch lost", 2 * WORST)]
 
