@@ -55,9 +55,7 @@ MEAN, SCALE = 127.0, 128.0
 """The network was trained on (pixel - MEAN) / SCALE."""
 
 
-def sample_features(
-    dataset: CompleteDataset, seed: int | str, *, most_images: int = MAX_IMAGES
-) -> Callable[[Tensor], Tensor]:
+def sample_features(dataset: CompleteDataset, seed: int | str) -> Callable[[Tensor], Tensor]:
     """Return a function from sample numbers (n,) to features (n, d), float64.
 
     Each image is decoded once, when its sample is first used.
@@ -66,7 +64,6 @@ def sample_features(
         dataset: The dataset. Features are its truths, and ``dataset.features`` (a row per sample)
             or else its images.
         seed: Seed of the choice of samples for the PCA.
-        most_images: Most samples in a dataset whose images are features.
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
@@ -76,7 +73,7 @@ def sample_features(
         table = np.asarray(dataset.features, np.float64)
         own = _Components(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
         parts.append(_Cached(own, len(dataset)))
-    elif dataset.has_images and len(dataset) <= most_images:
+    elif dataset.has_images and len(dataset) <= MAX_IMAGES:
 
         def thumbnails(samples: Indices) -> Floats:
             return np.array([_thumbnail(dataset.sample(int(i)).image) for i in samples])

@@ -124,10 +124,9 @@ class Certifier(Game):
         self.left = space.size if answers == "one" else space.images
         self.unseen = self.sizes.copy()
         self._draws = 0
-        # bounds of the next draw's corrections, as shares of the target's unseen questions
-        self._reach_down = np.full(count, FIRST_REACH)
-        self._reach_up = np.full(count, FIRST_REACH)
-        self._reach_tilt = np.full(count, FIRST_REACH)
+        # bounds of the next draw's corrections downwards, upwards and of its tilt, as shares of the
+        # target's unseen questions
+        self._reach = np.full((3, count), FIRST_REACH)
         self._foreseen = self._first_variance()
         self.hits = np.zeros(count)
         # squared corrections of the rate: of these draws, and of even ones with f = centre
@@ -345,12 +344,14 @@ class Certifier(Game):
             drawn: Place of the call drawn.
             stratum: Stratum that the candidates are a uniform subset of; None: all unseen calls.
         """
+        # n, F and n - F of each target in each candidate call, K x m
         count = self.counts(inside, unit, len(proposal))
         if predictions is None:
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
             predicted = per_unit(inside * np.clip(predictions, CLIP, 1 - CLIP), unit, len(proposal))
         missing, questions, asked = count - predicted, count.sum(axis=1), count[:, drawn]
+        # G, rho and p of the stratum drawn; a draw from all calls has G = 0 and rho = p = 1
         if self.strata is None or stratum is None:
             frame = pooled(self.unseen, self.calls, self.largest)
         else:
@@ -358,18 +359,24 @@ class Certifier(Game):
         touching = (count > 0).sum(axis=1)
         # where touching candidates are a matter of chance, a target also moves without any
         active = ((touching > 0) | (frame.chance < 1)) & frame.active
+        # r = M / (m p): a candidate stands for r unseen calls; ``weight`` is r / rho
         ratio = frame.calls[:, frame.place] / np.maximum(touching, 1) / frame.chance
-        weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
-        # the largest corrections that full predictions could bring, as shares of the questions
-        down = excess(predicted, proposal) * ratio / room
-        up = excess(missing, proposal) * ratio / room
-        tilt = excess(count, proposal) * ratio / room
-        # predictions are shrunk by these factors, so that no correction passes its bound
-        shrink_low = np.minimum(1.0, self._reach_down / np.maximum(down, TINY))
-        shrink_high = np.minimum(1.0, self._reach_up / np.maximum(up, TINY))
-        shrink_tilt = np.minimum(1.0, self._reach_tilt / np.maximum(tilt, TINY))
-        shrink_tilt = np.minimum(shrink_tilt, 1 / np.maximum(ratio * questions / room, TINY))
+        weight = np.where(frame.active, ratio / frame.drawn, 0.0)
+        # by how much the worst call with full predictions could take N a+ below S, take N a- above
+        # S + r n, and tilt N a, as shares of the unseen questions: r (max X / q - sum X) for X in
+        # F, n - F and n
+        largest = [excess(values, proposal) for values in (predicted, missing, count)]
+        corrections = np.stack(largest) * ratio / frame.room
+        # shrunk by these factors, predictions pass no bound, whichever call is drawn
+        shrink = np.minimum(1.0, self._reach / np.maximum(corrections, TINY))
+        shrink_low, shrink_high, shrink_tilt = shrink
+        # a call without a question of the target tilts N a by r n; at most by the unseen questions
+        full_tilt = ratio * questions / frame.room
+        shrink_tilt = np.minimum(shrink_tilt, 1 / np.maximum(full_tilt, TINY))
+        # the variance of N a for losses that are coins of these predictions: sum f (1 - f) / q
         likely = (predicted * missing / np.maximum(count, 1) / proposal).sum(axis=1) * weight**2
+        reach_down, reach_up, reach_tilt = self._reach
+        next_down, next_up, next_tilt = faded(self._reach, corrections, active)
         bet = Bet(
             active=active,
             low_base=frame.other_base + weight * shrink_low * predicted.sum(axis=1),
@@ -377,15 +384,15 @@ class Certifier(Game):
             low_predicted=shrink_low * predicted[:, drawn],
             high_predicted=asked - shrink_high * missing[:, drawn],
             scale=weight / proposal[drawn],
-            lo=frame.lowest(self._reach_down),
-            hi=frame.highest(self._reach_up),
+            lo=frame.lowest(reach_down),
+            hi=frame.highest(reach_up),
             foreseen=self._foreseen,
             tilt=frame.other_tilt + shrink_tilt * weight * (questions - asked / proposal[drawn]),
-            tilt_bound=frame.swing(self._reach_tilt),
+            tilt_bound=frame.swing(reach_tilt),
             uniform=frame.even_scale(touching, np.asarray((count > 0) @ proposal)),
-            next_down=faded(self._reach_down, down, active),
-            next_up=faded(self._reach_up, up, active),
-            next_tilt=faded(self._reach_tilt, tilt, active),
+            next_down=next_down,
+            next_up=next_up,
+            next_tilt=next_tilt,
             next_foreseen=np.where(active, frame.blend(self._foreseen, likely), self._foreseen),
         )
         self._advance(bet, asked, stratum)
@@ -402,9 +409,8 @@ class Certifier(Game):
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
         started = self.sequences.since <= self._draws
-        self._reach_down = np.where(started, bet.next_down, FIRST_REACH)
-        self._reach_up = np.where(started, bet.next_up, FIRST_REACH)
-        self._reach_tilt = np.where(started, bet.next_tilt, FIRST_REACH)
+        reach = np.stack([bet.next_down, bet.next_up, bet.next_tilt])
+        self._reach = np.where(started, reach, FIRST_REACH)
         self._foreseen = np.where(started, bet.next_foreseen, self._first_variance())
         self._draws += 1
         if self.strata is not None and stratum is not None:
@@ -610,6 +616,6 @@ def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floa
     return np.asarray(np.add.reduceat(numbers, starts, axis=1))
 
 
-def faded(reach: Floats, correction: Floats, active: Bools) -> Floats:
-    """Return the bounds (K,) after a draw with this ``correction``; only active targets change."""
-    return np.where(active, np.maximum(FADE * reach, ROOM * correction), reach)
+def faded(reach: Floats, corrections: Floats, active: Bools) -> Floats:
+    """Return the bounds (3 x K) after a draw's ``corrections``; only active targets change."""
+    return np.where(active, np.maximum(FADE * reach, ROOM * corrections), reach)

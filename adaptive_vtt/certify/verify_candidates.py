@@ -158,23 +158,24 @@ class CandidateCheck:
             blocks = self._all_blocks if stratum is None else self.blocks[stratum]
             numbers = size = len(blocks)
 
-        def calls_at(ranks: Indices) -> Indices:
-            if not self._whole:
+        def unseen_at(ranks: Indices) -> Indices:
+            if self._whole:
+                sample, variant = np.divmod(ranks, len(kept))
+                calls = sample * variants + kept[variant]
+                calls = calls[self._askable(calls)]
+            else:
                 sample, variant, concept = blocks.nth(ranks).T
-                return (sample * variants + variant) * concepts + concept
-            sample, variant = np.divmod(ranks, len(kept))
-            calls = sample * variants + kept[variant]
-            return np.asarray(calls[self._askable(calls)])
+                calls = (sample * variants + variant) * concepts + concept
+            return np.asarray(calls[~np.isin(calls, seen)])
 
         # few seen: draw until enough unseen ones are met; else list the unseen ones
+        seen = np.array([*self._seen])
         if 2 * left >= size:
-            chosen: dict[int, None] = {}
+            chosen: dict[int, None] = {}  # an ordered set
             while len(chosen) < most:
-                calls = calls_at(rng.integers(numbers, size=most)).tolist()
-                chosen |= dict.fromkeys(call for call in calls if call not in self._seen)
+                chosen |= dict.fromkeys(unseen_at(rng.integers(numbers, size=most)).tolist())
             return np.array([*chosen][:most])
-        unseen = calls_at(np.arange(numbers))
-        unseen = unseen[~np.isin(unseen, np.array([*self._seen]))]
+        unseen = unseen_at(np.arange(numbers))
         return unseen[np.sort(rng.choice(len(unseen), most, replace=False))]
 
     def _askable(self, calls: Indices) -> Bools:

@@ -126,7 +126,7 @@ class MaskReading:
             raise unreadable_values(met_values(judged), where)
         return mask
 
-    def ignored(self, values: Values, where: str = "") -> Mask:
+    def ignored(self, values: Values) -> Mask:
         """Return the pixels that scores ignore, H x W."""
         return matching(values, self.ignore)
 

@@ -124,13 +124,12 @@ class SelfTaught(ModelDefaults):
         return {"version": self.version, "images": len(self._ids), "weights": self.content()}
 
     @classmethod
-    def of(cls, dataset: Dataset, *, seed: int | str = 0, side: int = SIDE) -> Self:
+    def of(cls, dataset: Dataset, *, seed: int | str = 0) -> Self:
         """Train networks on the images and truths of a dataset.
 
         Args:
             dataset: The dataset; unknown truths do not count.
             seed: Seed of folds, batches and initial weights.
-            side: Maximum height and width of shrunk images.
 
         Raises:
             InputError: The dataset is not ``teachable``.
@@ -142,7 +141,7 @@ class SelfTaught(ModelDefaults):
         began = time.monotonic()
         rng = generator(seed, "self-taught")
         samples, truths = dataset.reference(MAX, rng)
-        shape = small(dataset.sample(0).require_image(), side)
+        shape = small(dataset.sample(0).require_image(), SIDE)
         images = (dataset.sample(i).require_image() for i in samples.tolist())
         pictures = np.stack([fitted(image, *shape) for image in images])
         teams = []
@@ -216,6 +215,7 @@ def _trained(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.G
         rng: Source of batches and initial weights.
     """
     pixels, labels = _pixels(pictures), torch.from_numpy(truths).float()
+    # the weight of each label (F x n x C): 0 where it is unknown, or in the network's own fold
     in_training = torch.arange(FOLDS)[:, None] != torch.from_numpy(fold)
     weight_of_loss = in_training[:, :, None] * (labels != UNKNOWN) / BATCH
     nets = _untrained(pixels, labels.shape[1], rng)
@@ -229,13 +229,16 @@ def _trained(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.G
         """Return views of a flat tensor in the shapes of the layers."""
         return [p.view(w.shape) for p, w in zip(torch.split(flat, sizes), nets[1:], strict=True)]
 
+    # changed in place, the flat tensors change these layers
     nets, gradients = Nets(nets.centre, *layers(weights)), Nets(nets.centre, *layers(gradient))
     for step in range(1, STEPS + 1):
         batch = torch.from_numpy(rng.integers(len(pixels), size=BATCH))
         inputs = scaled[batch]
+        # all folds' hidden units in one product
         hidden = torch.addmm(nets.bias.view(1, -1), inputs, nets.into).relu_()
         by_fold = hidden.view(BATCH, FOLDS, HIDDEN).transpose(0, 1)
-        # backpropagation by hand: through autograd a step takes twice as long
+        # Backpropagation by hand: through autograd a step takes twice as long. The derivative of
+        # the cross-entropy by a logit is P(yes) - label; that of ReLU is 1 where it is above 0.
         p_yes = torch.baddbmm(nets.level, by_fold, nets.out).sigmoid_()
         error = (p_yes - labels[batch]) * weight_of_loss[:, batch]
         torch.sum(error, 1, keepdim=True, out=gradients.level)
@@ -243,8 +246,10 @@ def _trained(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.G
         back = (error @ nets.out.mT).transpose(0, 1).reshape(BATCH, -1) * (hidden > 0)
         torch.sum(back, 0, out=gradients.bias.view(-1))
         torch.mm(inputs.mT, back, out=gradients.into)
+        # linear warm-up and decay (RATE)
         rate = RATE * min(step / STEPS / 0.3, (1 - step / STEPS) / 0.7)
-        # Adam (Kingma and Ba, ICLR 2015): the first use of torch.optim takes two seconds
+        # Adam (Kingma and Ba, ICLR 2015, section 2), as the first use of torch.optim takes two
+        # seconds
         mean.lerp_(gradient, 1 - MEMORY[0])
         square.mul_(MEMORY[1]).addcmul_(gradient, gradient, value=1 - MEMORY[1])
         root = (1 - MEMORY[1] ** step) ** 0.5

@@ -7,6 +7,7 @@ the camera. They mostly enter from below right, the working channel of a colonos
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import cv2
 import numpy as np
@@ -232,6 +233,7 @@ SHEATHS = {
     "steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196),
     "yellow": (188, 166, 104), "black": (62, 64, 70),
 }  # fmt: skip
+"""Colours of sheaths by name."""
 
 _STEEL = np.array([178, 180, 186], np.float32)
 
@@ -255,8 +257,7 @@ class DrawnTool:
         colour, alpha = _out_of_focus(canvas)
         grain = rng.normal(0, 2.5, (HEIGHT, WIDTH, 1)).astype(np.float32)
         angle = np.deg2rad(clock)
-        draws = {"clock": clock, "sheath": sheath, "half_width": half, "bend": bend}
-        draws |= {"opening": opening}
+        draws = dict(clock=clock, sheath=sheath, half_width=half, bend=bend, opening=opening)
         return Cutout(
             name,
             np.clip(colour + grain, 0, 255).astype(np.uint8),
@@ -329,15 +330,18 @@ def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
     """Draw a cup on its arm: half an ellipse that is open towards the other cup."""
     x, y = _from_end()
     sine, cosine = side * float(np.sin(angle)), float(np.cos(angle))
+    # u runs along the opened cup from the pivot, v across it and outwards
     u = (x - 18) * cosine + y * sine
-    v = side * (y * cosine - (x - 18) * sine)  # grows outwards
+    v = side * (y * cosine - (x - 18) * sine)
     arm, length, depth = 1.0 * half, 2.5 * half, 0.95 * half
     stalk = np.clip(0.3 * half - np.abs(v) + 0.5, 0, 1) * (u > 0) * (u < arm + 0.5 * half)
     _lay(canvas, _metal(v / (0.3 * half)), stalk, END)
+    # the outline: half an ellipse outwards, flat inwards
     along = (u - arm - length / 2) / (length / 2)
     bowl = np.sqrt(np.clip(1 - along * along, 0, 1)) * depth
     low = -0.28 * bowl
     over = np.clip(bowl - v + 0.5, 0, 1) * np.clip(v - low + 0.5, 0, 1) * (bowl > 1)
+    # polished metal, dark in the hollow, with bright edges around it
     colour = _metal(np.clip(v / np.maximum(bowl, 1), -1, 1))
     inner = np.clip((0.22 * bowl - v) / 2 + 0.5, 0, 1) * (bowl > 0.3 * depth)
     colour *= 1 - 0.78 * inner[:, :, None]
@@ -371,9 +375,9 @@ def _clip(canvas: Canvas, half: float, rng: Rng) -> float:
     x, y = _from_end()
     sleeve = 0.7 * half
     shape = np.clip(sleeve - np.abs(y) + 0.5, 0, 1) * (x < 36)
+    prong = [(20, 4), (62, 0.45 * opening), (112, opening), (122, opening * 0.62)]
     for side in (-1, 1):
-        points = [(20, 4), (62, 0.45 * opening), (112, opening), (122, opening * 0.62)]
-        wire = np.array([(END + x, middle + side * y) for x, y in points])
+        wire = np.array([(END + along, middle + side * away) for along, away in prong])
         _wire(canvas, wire, 0.46 * half, braided=False)
     _lay(canvas, _metal(y / sleeve), shape, END)
     return opening
@@ -390,20 +394,21 @@ TOOLS: dict[str, Callable[[Canvas, float, Rng], float]] = {
 def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided: bool) -> None:
     """Draw a metal wire along points (n, 2), dark at its edges and bright in the middle."""
     colour, alpha = canvas
-    fixed = np.rint(points * 16).astype(np.int32)[:, None]
+    line = np.rint(points * 16).astype(np.int32)[:, None]  # in sixteenths of a pixel, 2**4
+
+    def draw(layer: Floats, line: npt.NDArray[np.int32], value: Any, thickness: float) -> None:
+        cv2.polylines(layer, [line], False, value, max(1, round(thickness)), cv2.LINE_AA, 4)
+
     over = np.zeros_like(alpha)
-    cv2.polylines(over, [fixed], False, 1.0, max(2, round(width)), cv2.LINE_AA, 4)
+    draw(over, line, 1.0, max(2, width))
     np.maximum(alpha, np.clip(over, 0, 1), out=alpha)
-    cv2.polylines(colour, [fixed], False, (84, 84, 90), max(3, round(width) + 2), cv2.LINE_AA, 4)
-    inner = max(1, round(0.62 * width))
-    cv2.polylines(colour, [fixed], False, (158, 158, 164), inner, cv2.LINE_AA, 4)
+    draw(colour, line, (84, 84, 90), max(1, round(width)) + 2)
+    draw(colour, line, (158, 158, 164), 0.62 * width)
     if braided:
-        for start in range(0, len(fixed) - 2, 4):
-            part = fixed[start : start + 3]
-            cv2.polylines(colour, [part], False, (214, 214, 218), inner, cv2.LINE_AA, 4)
-    light = fixed - np.int32(round(width * 16 * 0.12))
-    thin = max(1, round(0.2 * width))
-    cv2.polylines(colour, [light], False, (240, 240, 244), thin, cv2.LINE_AA, 4)
+        for start in range(0, len(line) - 2, 4):
+            draw(colour, line[start : start + 3], (214, 214, 218), 0.62 * width)
+    # the highlight lies towards the light, above left
+    draw(colour, line - np.int32(round(width * 16 * 0.12)), (240, 240, 244), 0.2 * width)
 
 
 def _metal(across: Floats) -> Floats:
