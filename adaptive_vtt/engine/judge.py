@@ -248,6 +248,8 @@ class Judge:
         made_by = "oracle", self.space.oracle.original, "judge"
         if not isinstance(outcome, Outcome):
             raise wrong_result(*made_by, "an Outcome", f"{outcome!r:.40}", "return Outcome(loss)")
+        if not isinstance(reason := outcome.unanswered or outcome.excluded or "", str):
+            raise wrong_result(*made_by, "texts as unanswered and excluded", f"{reason!r:.40}")
         numbers: dict[str, Any] = {}
         details = outcome.details
         with users(*made_by):

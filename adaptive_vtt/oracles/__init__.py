@@ -19,7 +19,13 @@ __getattr__, __dir__ = lazily(__name__)
 REGISTRY = Registry(
     "oracle",
     "oracles",
-    ("needs_source", "judge(question, answer, expected, source_answer)", "expect(premise)?"),
+    (
+        "needs_source",
+        "judge(question, answer, expected, source_answer)",
+        "expect(premise)?",
+        "view(dataset)?",
+        "applies(relation, concept)?",
+    ),
     {
         "correctness": f"{__name__}.labels:Correctness",
         "top-class": f"{__name__}.labels:TopClass",

@@ -65,7 +65,13 @@ class _Relations(Registry):
 REGISTRY = _Relations(
     "relation",
     "relations",
-    ("name", "severities", "apply(sample, severity, rng)", "expect(truth, follow_up)?"),
+    (
+        "name",
+        "severities",
+        "apply(sample, severity, rng)",
+        "expect(truth, follow_up)?",
+        "applies(concept)?",
+    ),
     {
         **{relation.name: relation for relation in _BUILT_IN},
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},

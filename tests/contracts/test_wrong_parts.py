@@ -93,6 +93,7 @@ def test_a_wrong_transform_is_named(function: Any, why: str) -> None:
         ),
         (made(LabelPreserving, name="mine", severities=()), r"severities, got 'mine' and \(\)"),
         (made(LabelPreserving, name="", severities=(1, 2.5)), r"got '' and \(1, 2\.5\)"),
+        (made(LabelPreserving, name="mine", applies=lambda: True), r"expected applies\(concept\)"),
         (made(LabelPreserving, name=None), "expected a text as name, .*, got None"),
         (lambda image: image, r"got function without 'name'; name .* in \[\[space\.transforms\]\]"),
     ],
@@ -123,6 +124,7 @@ def test_a_true_answer_is_0_or_1(returned: Any) -> None:
         (Outcome("bad"), "does not fit: ValueError: .*'bad'"),  # type: ignore[arg-type]
         (Outcome(0.5, coordinate=7), "a coordinate between 0 and 1, got 7 for"),
         (Outcome(0.5, margin=float("inf")), "a finite margin, got inf for"),
+        (Outcome(0.5, excluded=True), "texts as unanswered and excluded, got True"),  # type: ignore
         (Outcome(0.5, details={"a": object()}), "does not fit: TypeError: .* not JSON"),
         (Outcome(0.5, details=[1]), "does not fit: TypeError: 'list'"),  # type: ignore[arg-type]
     ],
