@@ -338,6 +338,7 @@ class _Game:
         move = dict(zip(FIGURES, row.figures, strict=True))
         size, centre = self.size, self.centre()
         foreseen = max(move["foreseen"] / size**2, MIN)
+        # the pseudo-outcome a = (S + base + r (L_I - F_I) / q(I)) / N of either end
         low = self.least + move["low_base"] + move["scale"] * (least - move["low_predicted"])
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
@@ -360,8 +361,10 @@ class _Game:
     ) -> tuple[Any, Any]:
         """Return the gains of a draw in log K+ and log K- against each of means ``m``.
 
-        A bet gains the log of 1 plus itself times (pseudo-outcome - mean). It is capped so that it
-        loses less than everything at the worst pseudo-outcome.
+        The gains are log(1 + bet (a - m)) and log(1 - bet (a - m)) for the pseudo-outcome a, as in
+        section "Bets" of ``docs/guarantee.md``. A bet is capped so that it loses less than
+        everything at the worst pseudo-outcome. Each question that does not count has the loss m,
+        so m is compared as m (1 - out / N).
 
         Args:
             m: The means.
@@ -393,7 +396,10 @@ class _Game:
         )
 
     def _bet(self, m: Any, foreseen: float) -> Any:
-        """Return the bet against each of means ``m``, before it is capped."""
+        """Return the bet against each of means ``m``, before it is capped.
+
+        It is eagerness * aim / variance: the expected distance from the mean over the variance.
+        """
         centre = self.centre()
         aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
         if self.versus is not None:
