@@ -1,12 +1,13 @@
-"""The campaign that stays: every promise about the cap, the journal and secrets, under attack.
+"""Attack every promise about the cap, the journal and secrets.
 
 kills: kills and signals at random moments over four kinds of audit (all answers per call, one per
 call, with source answers, an endpoint with calls in flight and faults), each resumed to its end
 and compared with an undisturbed one.
 
-beside: a second writer, a reader, and a deleted journal, beside a running audit.
+concurrent: a second writer, a reader, and a deleted journal, while an audit is running.
 
-hostile: a server that miscounts, floods, falls silent, malforms and redirects, against a cap.
+hostile: a server that miscounts, floods, sends nothing or malformed replies, or redirects, and a
+cap.
 
 forgeries: bytes flipped in journals, and each fact, cell and result changed, for ``verify``.
 
@@ -14,8 +15,8 @@ secrets: keys planted wherever a spec allows one, and echoed by the server.
 
     python -m tests.campaigns.resilience [--quick] [--only kills] [--out bench]
 
-Prints a table "what | tried | survived | lost" and writes it, with what was lost and the
-commands to see it again, as resilience.json. The exit code is 1 where anything was lost.
+Prints a table "what | tried | survived | lost". It also writes the table, with the losses and
+commands that reproduce them, as resilience.json. The exit code is 1 if anything was lost.
 """
 
 import sys
@@ -35,7 +36,7 @@ from adaptive_vtt.utils.files import write_text
 from . import resilience_audits as audits
 from .resilience_forgeries import forgeries
 from .resilience_hostile import hostile
-from .resilience_kills import beside, kills
+from .resilience_kills import concurrent, kills
 from .resilience_secrets import secrets
 
 
@@ -43,7 +44,7 @@ class Size(NamedTuple):
     """Numbers of kills, of runs side by side, and of flips, and the step of the rest."""
 
     kills: int
-    beside: int
+    concurrent: int
     flips: int
     every: int
 
@@ -52,7 +53,7 @@ FULL, QUICK, TINY = Size(200, 10, 200, 1), Size(16, 1, 20, 7), Size(1, 0, 1, 200
 Suite = Callable[[Path, Size, np.random.Generator], list[Row]]
 SUITES: dict[str, Suite] = {
     "kills": lambda folder, size, rng: kills(folder, size.kills, rng),
-    "beside": lambda folder, size, rng: beside(folder, size.beside),
+    "concurrent": lambda folder, size, rng: concurrent(folder, size.concurrent),
     "hostile": lambda folder, size, rng: hostile(folder, size.every),
     "forgeries": lambda folder, size, rng: forgeries(folder, size.flips, size.every, rng),
     "secrets": lambda folder, size, rng: secrets(folder, size.every),
@@ -67,9 +68,9 @@ def campaign(names: Sequence[str], size: Size, seed: int) -> pd.DataFrame:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="avtt-resilience-") as folder:
             rng = np.random.default_rng([seed, list(SUITES).index(name)])
-            found = SUITES[name](Path(folder), size, rng)
-        rows += [{"suite": name, **each} for each in found]
-        for each in found:
+            results = SUITES[name](Path(folder), size, rng)
+        rows += [{"suite": name, **each} for each in results]
+        for each in results:
             print(textwrap.fill(" | ".join(map(str, each.values())), WIDTH), file=sys.stderr)
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return pd.DataFrame(rows)

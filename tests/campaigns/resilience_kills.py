@@ -234,14 +234,16 @@ def chat(url: str) -> Kind:
     return Kind("endpoint", model, logs=False)
 
 
-# -- beside a running audit -------------------------------------------------------------------
+# -- while an audit is running ----------------------------------------------------------------
 
 
-def beside(folder: Path, times: int) -> list[Row]:
+def concurrent(folder: Path, times: int) -> list[Row]:
     """Try a second writer, a reader, and a deleted journal, with audits that are running."""
-    spec = audits.write_folder(folder / "beside", audits.everything(), budget=BUDGET, pause=0.05)
+    spec = audits.write_folder(
+        folder / "concurrent", audits.everything(), budget=BUDGET, pause=0.05
+    )
     second = sum(not refused(spec, folder / f"second-{n}", n) for n in range(times))
-    read = sum(not read_beside(spec, folder / f"read-{n}", n) for n in range(times))
+    read = sum(not read_meanwhile(spec, folder / f"read-{n}", n) for n in range(times))
     gone = sum(not deleted(spec, folder / f"deleted-{n}", n) for n in range(times))
     return [
         row("a second writer is refused, the first undisturbed", times, second),
@@ -260,7 +262,7 @@ def refused(spec: Path, run: Path, number: int) -> bool:
     return second.code == 2 and named and not audits.asked(log) and first.code == 0 and once
 
 
-def read_beside(spec: Path, run: Path, number: int) -> bool:
+def read_meanwhile(spec: Path, run: Path, number: int) -> bool:
     """Return whether ``report`` of a running audit works, and the audit ends as usual."""
     running = under_way(spec, run, 2 + number)
     reading = audits.ran(["report", str(run)])
