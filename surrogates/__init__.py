@@ -89,6 +89,9 @@ def named(
     """
     if isinstance(surrogate, Named):
         return surrogate
+    if not isinstance(surrogate, str):
+        expected = "a name, such as 'file.py:Name', or surrogates.Named(name, class)"
+        raise unexpected("surrogate", expected, type(surrogate).__name__)
     make, options = REGISTRY.get(surrogate, base), options or {}
     owner = f"surrogate {surrogate!r}"
     for name in options if not REGISTRY.is_code(surrogate) else ():

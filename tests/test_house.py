@@ -25,7 +25,7 @@ BUDGETS = {
     "relations": 3008,
     "results": 5753,
     "strategies": 607,
-    "surrogates": 1761,
+    "surrogates": 1764,
     "testing": 635,
     "top": 1752,
     "utils": 1691,

@@ -133,7 +133,7 @@ class Judge:
         values = self._values(answer)
         cases = self._cases(call, values)
         oracle = self.space.oracle
-        with users("oracle", oracle.original, "judge", f" (call {call})"):
+        with users("oracle", oracle.code[-1], "judge", f" (call {call})"):
             by_rule = oracle.judge_call([*cases.values()], values)
             outcomes = dict(zip(cases, by_rule, strict=True))
         rows = []
@@ -245,7 +245,7 @@ class Judge:
 
     def _checked(self, outcome: Outcome, question: int) -> Outcome:
         """Return the outcome with plain floats; raise InputError for one that is none."""
-        made_by = "oracle", self.space.oracle.original, "judge"
+        made_by = "oracle", self.space.oracle.code[-1], "judge"
         if not isinstance(outcome, Outcome):
             raise wrong_result(*made_by, "an Outcome", f"{outcome!r:.40}", "return Outcome(loss)")
         if not isinstance(reason := outcome.unanswered or outcome.excluded or "", str):
@@ -274,7 +274,7 @@ class Judge:
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
         premise = Premise(relation, follow_up, sample, question, received)
-        with users("oracle", self.space.oracle.original, "expect"):
+        with users("oracle", self.space.oracle.code[-1], "expect"):
             expected = self.space.oracle.expect(premise)
         return Case(question, place, value, expected, received)
 

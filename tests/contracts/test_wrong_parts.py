@@ -15,11 +15,12 @@ from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import OracleDefaults
+from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.relations import LabelPreserving, Transformed, resolve
 from adaptive_vtt.relations.base import follow_up_of, truth_after
 from adaptive_vtt.surrogates import Posterior
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import Answer, FollowUp, Outcome, Sample
+from adaptive_vtt.types import Answer, FollowUp, Outcome, PairedAnswer, Sample
 from adaptive_vtt.utils.other_code import users
 
 SAMPLE = Sample("a", np.zeros((6, 5, 3), np.uint8), {})
@@ -171,6 +172,14 @@ def test_a_surrogate_that_returns_no_posterior_is_named(returned: Any, why: str)
         posterior_of(mine, points)  # type: ignore[arg-type]
 
 
+def test_an_oracle_that_judges_two_models_is_named() -> None:
+    oracle = made(OracleDefaults, judge=lambda question, answer, expected, source_answer: 0.5)
+    space = QuestionSpace(tiny_dataset(), oracle=oracle)
+    judge = Judge(space.judged_by(Paired(space.oracle)), "one")
+    with pytest.raises(InputError, match=r"^oracle 'Mine': judge does not fit: AttributeError"):
+        judge.judged(0, Answer((PairedAnswer(0.7, 0.6),)))
+
+
 def test_a_surrogate_may_return_arrays() -> None:
     mine = made(object, posterior=lambda _: Posterior([0.5] * 4, np.zeros(4)))  # type: ignore
     posterior = posterior_of(mine, SimpleNamespace(sample=np.arange(4)))  # type: ignore[arg-type]
@@ -204,6 +213,7 @@ PARTS = """
 import numpy as np
 
 from adaptive_vtt.oracles import OracleDefaults
+from adaptive_vtt.oracles.paired import Paired
 
 
 def function(candidates, belief):
@@ -241,6 +251,10 @@ def test_functions_and_objects_in_place_of_classes_are_refused(tmp_path: Path) -
         InputError, match=r"^surrogate .*: expected a class, .*, got One made already"
     ):
         surrogates.named("parts.py:made", base=tmp_path)
+    with pytest.raises(
+        InputError, match=r"^surrogate: expected a name, .*Named\(name, class\), got"
+    ):
+        surrogates.named(Posterior)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
