@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3093,
     "cli": 3205,
     "config": 1345,
-    "datasets": 3706,
+    "datasets": 3707,
     "demo": 361,
     "engine": 4553,
     "journal": 1798,

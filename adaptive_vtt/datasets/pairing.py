@@ -114,7 +114,8 @@ def _is_counted(index: "pd.Index[Any]") -> bool:
 def _check_counted(index: "pd.Index[Any]", where: str) -> None:
     """Raise InputError if an index is numbers other than 0, 1 ... n - 1 in order."""
     if is_numbers(index) and not _is_counted(index):
-        numbers = ", ".join(map(str, index[:3]))
+        repeated = [f"{number} twice" for number in index[index.duplicated()]]
+        numbers = ", ".join((repeated or [*map(str, index)])[:3])
         remedy = "reset_index(drop=True) if rows are in the order of the images, else set_index "
         remedy += "of the column that names the images"
         raise unexpected(where, "an index 0, 1 ... in order", f"{numbers} ...", remedy)

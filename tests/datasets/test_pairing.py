@@ -129,6 +129,8 @@ def test_numbers_in_another_order_are_refused(folder: Path) -> None:
             assert message.startswith("labels: expected an index 0, 1 ... in order, got ")
             assert "; reset_index(drop=True) if rows are in the order of the images" in message
             assert refused(images, rows["bright"]) == message
+        again = refused(images, pd.concat([TABLE[:11], TABLE[5:6]])[["bright"]])
+        assert "expected an index 0, 1 ... in order, got 5 twice ...; reset_index" in again
     named = from_table(arrays, TABLE.set_index("file"))
     assert agree(named)
     assert named.sample_id(0) == "im00.png"
