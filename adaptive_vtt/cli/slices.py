@@ -92,8 +92,8 @@ def _certified(run: Run) -> list[JsonObject]:
     return [
         {
             "slice": s.name,
-            "how": "asked for" if s.found_by == (ASKED,) else "found",
-            "found_at": s.since,
+            "how": "asked for" if s.proposers == (ASKED,) else "discovered",
+            "since": s.since,
             "size": s.size,
             **{key: getattr(row, key) for key in keys},
             "unseen": None if rate is None else asdict(rate),
@@ -103,7 +103,7 @@ def _certified(run: Run) -> list[JsonObject]:
 
 
 def quoted(run: Run) -> list[str]:
-    """Return a line per slice that an audit found: the rate to quote of it."""
+    """Return a line per slice that an audit discovered: the rate to quote of it."""
     rows = _certified(run) if run.certificate and run.certificate.slices else []
     return [f"slice {row['slice']}: {of_unseen(**row['unseen'])}" for row in rows if row["unseen"]]
 
@@ -119,7 +119,7 @@ def _proposed(evidence: Evidence, space: QuestionSpace, proposal: Slice) -> Json
     names = ("images", "rate", "lift", "least_lift", "tried", "where")
     return {
         "slice": proposal.words,
-        "found_by": [*proposal.proposers],
+        "proposers": [*proposal.proposers],
         **{name: getattr(proposal, name) for name in names},
         "rate_of_all": proposal.base,
         "size": size(space, proposal.target),

@@ -269,7 +269,7 @@ class SliceFacts(Fact):
 
     Attributes:
         name: The group in words.
-        found_by: Names of the proposers that suggested it.
+        proposers: Names of the proposers that suggested it.
         since: The draw, counted from 0, that its intervals start with.
         size: Number of its questions.
         seen: Its questions that were drawn before.
@@ -283,7 +283,7 @@ class SliceFacts(Fact):
     """
 
     name: str
-    found_by: tuple[str, ...]
+    proposers: tuple[str, ...]
     since: int
     size: int
     seen: tuple[int, ...]

@@ -80,7 +80,7 @@ CREATE TABLE answers (        -- one row per question that a call answered
   loss REAL,                  -- 0..1; NULL: not judged; a placeholder where excluded
   coordinate REAL,            -- a = (P(yes) + truth) / 2; NULL without answer or truth
   answer_text TEXT,           -- the answer in words, where the model gives words
-  details TEXT                -- what else the oracle found in it; JSON
+  details TEXT                -- the oracle's further data; JSON
 );
 CREATE INDEX answers_by_call ON answers (call);
 CREATE TABLE sources (        -- answers about source images, where the oracle needs them

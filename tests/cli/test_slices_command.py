@@ -73,7 +73,7 @@ def test_what_the_audit_found_is_certified_and_told(folder):
     rate = r"[0-9.]+ to [0-9.]+ %"
     assert re.search(
         rf"^lamp red, present\n  rate {rate} on the \d+ questions unseen when it was noticed\n"
-        rf"  whole slice {rate}, certified\n  found at call \d+, ",
+        rf"  whole slice {rate}, certified\n  discovered at call \d+, ",
         text,
     )
     assert max(map(len, text.splitlines())) <= 80

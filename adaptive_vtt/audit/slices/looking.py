@@ -157,7 +157,7 @@ def _adopt(loop: Loop, slices: Sequence[Slice]) -> None:
     rows = [
         {
             "name": slice_.words,
-            "found_by": [*slice_.proposers] or [ASKED],
+            "proposers": [*slice_.proposers] or [ASKED],
             "since": loop.draws,
             "size": size(space, slice_.target),
             "seen": drawn[members(space, [slice_.target], drawn)[0]].tolist(),
