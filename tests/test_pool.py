@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -103,16 +103,22 @@ def test_an_item_nobody_could_look_at_counts_as_lost() -> None:
     assert failure["unanswered"] == "the recording is broken"
 
 
-def test_cautions_about_a_pool_are_about_items_and_no_model() -> None:
-    audit = Audit(Pool(50), half_width=0.1, seed=0)
+@pytest.mark.parametrize(
+    ("unanswered", "counts"),
+    [
+        ("loss", "they count as wrong"),
+        ("both", "intervals hold whether they are right or wrong"),
+    ],
+)
+def test_a_caution_says_how_items_without_a_loss_count(
+    unanswered: Literal["loss", "both"], counts: str
+) -> None:
+    audit = Audit(Pool(50), half_width=0.1, seed=0, unanswered=unanswered)
     for call in audit.ask(10):
         audit.tell(call, 1.0 if call.item % 3 else Unanswered("the reader is unsure"))
     silent = audit.result().failures()["unanswered"].notna().sum()
-    caution = (
-        f"{silent} of 10 items ({10 * silent}.0 %) went unanswered, most often ({silent} times)"
-    )
-    reason = "with 'the reader is unsure': no rate shows how good they are"
-    assert audit.result().warnings == (f"{caution} {reason}",)
+    caution = f"{silent} of 10 items ({10 * silent}.0 %) have no loss, most often ({silent} times)"
+    assert audit.result().warnings == (f"{caution} with 'the reader is unsure': {counts}",)
 
 
 def test_a_cap_on_money_is_a_budget_of_items_whose_answers_carry_their_cost() -> None:

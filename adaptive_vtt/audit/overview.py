@@ -15,7 +15,7 @@ from ..datasets.view import as_loaded
 from ..errors import some
 from ..oracles import REGISTRY
 from ..space import QuestionSpace
-from ..types import CallMode
+from ..types import SIDES, CallMode
 from .proposed import proposed
 
 MANY = 8
@@ -79,6 +79,10 @@ def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
             # for classes the number of images, also if only the class of each image is known
             yield name, f"class of images: {present:,}" if classes else text
     names = [*dataset.concepts]
+    for rate, side in SIDES.items() if set(space.oracle.rates) == set(SIDES) else ():
+        counts = zip(names, dataset.counts, strict=True)
+        if constant := [name for name, count in counts if count.sum() and not count[side]]:
+            yield f"no {rate}", f"of {some(constant, FEW)}: no label is '{('no', 'yes')[side]}'"
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"
     cases = Counter(map(str.casefold, names))

@@ -115,7 +115,7 @@ def about_answers(facts: Facts, calls: Sequence[CallRow]) -> list[str]:
     # a pair is journaled as the difference of two answers
     paired = certificate is not None and (certificate.paired or certificate.drops)
     same = "" if paired or by_people else same_answers(facts, calls)
-    silent = silence(calls, items=by_people and not paired)
+    silent = silence(facts, calls)
     return [*filter(None, [same, says_blind(calls), silent])]
 
 
@@ -183,23 +183,27 @@ def says_blind(calls: Sequence[CallRow]) -> str:
     )
 
 
-def silence(calls: Sequence[CallRow], *, items: bool = False) -> str:
+def silence(facts: Facts, calls: Sequence[CallRow]) -> str:
     """Return a caution with the number of unanswered questions and the most common reason.
 
-    It is "" if there are few. ``items``: Whether they are items of a pool, without a model.
+    It is "" if there are few. Items that people judge have no model whose answers could be mended.
     """
     asked, reasons = unanswered(calls)
     silent = reasons.total()
     if not silent or silent < SILENT * asked:
         return ""
     often, times = reasons.most_common(1)[0]
-    result = f"no rate shows {'how good they are' if items else 'what the model sees there'}"
+    certificate, result = facts.certificate, "no rate shows what the model sees there"
+    what, verb, cure = "questions", "went unanswered", f"; to mend it, {remedy(often)}"
+    if facts.settings.oracle.tells_losses and not (certificate and certificate.paired):
+        what, verb, cure, result = "items", "have no loss", "", "they count as wrong"
+        if certificate and certificate.both:
+            result = "intervals hold whether they are right or wrong"
     if silent > MUTE * asked:
         result = "the rates measure that, and nothing is certified"
-    what, cure = ("items", "") if items else ("questions", f"; to mend it, {remedy(often)}")
     return (
-        f"{silent:,} of {asked:,} {what} ({100 * silent / asked:.1f} %) went unanswered, most "
-        f"often ({times:,} times) with {often[:QUOTED]!r}: {result}{cure}"
+        f"{silent:,} of {asked:,} {what} ({100 * silent / asked:.1f} %) {verb}, most often "
+        f"({times:,} times) with {often[:QUOTED]!r}: {result}{cure}"
     )
 
 

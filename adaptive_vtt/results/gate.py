@@ -277,7 +277,7 @@ def gate(source: Journal | Run, rules: Sequence[str | Rule], *, head: str | None
             ruling = Ruling.of(rule, run.statuses[k], by_bets)
             rulings.append(replace(ruling, model=model) if rule.versus else ruling)
     if is_mute(run.calls):
-        rulings = [replace(r, state="open", note=silence(run.calls)) for r in rulings]
+        rulings = [replace(r, state="open", note=silence(run.facts, run.calls)) for r in rulings]
     promise, count = certificate.promise, len({ruling.target for ruling in rulings})
     if certificate.guarantee != "all" and count > 1:
         wrong = min(1.0, count * (1 - certificate.confidence))

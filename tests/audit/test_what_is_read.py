@@ -47,6 +47,15 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
         as_dataset(root, concepts=["even", "loop"])
 
 
+def test_a_rate_that_no_label_can_show_is_named() -> None:
+    truths = np.array([[1, 0, 1], [1, 0, 0]])
+    table = pd.DataFrame(truths, columns=["dog", "cat", "cow"])
+    dataset = from_table([np.zeros((8, 8, 3), np.uint8)] * 2, table)
+    rows = dict(overview(QuestionSpace(dataset), [], "all"))
+    assert rows["no false-alarm rate"] == "of dog: no label is 'no'"
+    assert rows["no miss rate"] == "of cat: no label is 'yes'"
+
+
 def test_images_without_a_row_are_named(tmp_path: Path) -> None:
     root = pages(tmp_path)
     for name in ("page_20.png", "page_100.png", "page_3_mask.png", ".hidden.png", "a.txt"):
