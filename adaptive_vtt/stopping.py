@@ -415,16 +415,15 @@ def check_rule(rule: object, where: str) -> None:
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
     """Raise InputError for a half-width that no interval has, or that all have from the start."""
-    got = repr(half_width)
+    got, example = repr(half_width), 0.05
     if isinstance(half_width, Real):
         if 0 < half_width < WIDEST:
             return
         got = f"{half_width:g}"
-        if 1 <= half_width < 100 * WIDEST:
-            got += f"; it is a share: write {half_width / 100:g} for {half_width:g} points"
+        example = half_width / 100 if 1 <= half_width < 100 * WIDEST else example
     raise InputError(
-        f"{where}: expected a number above 0 and below {WIDEST:g}, which every rate is known to "
-        f"before any question; got {got}"
+        f"{where}: expected a share above 0 and below {WIDEST:g}, such as {example:g} for "
+        f"+-{100 * example:g} points, got {got}"
     )
 
 

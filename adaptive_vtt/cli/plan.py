@@ -408,7 +408,8 @@ def _print(
         if costs := (row.cost_by_pilot,) if row.cost_by_pilot is not None else row.cost:
             cells[-1].append(" to ".join(money(cost, chosen.currency) for cost in costs))
     console.print(table_of(columns, cells, f"{what} in all until all targets are certified"))
-    for note in (*notes, "nothing was asked; failures with a pattern take fewer calls"):
+    likely = f"rate 10 %: likely {what} if a tenth is wrong; fewer if failures have a pattern"
+    for note in (likely, *notes, "nothing was asked"):
         console.print(note)
 
 
@@ -472,15 +473,17 @@ def _notes(
         limits["cap"] = min(paid_for(cap, price), plan.total)
         words["least"] = min(paid_for(cap, plan.worst or price), plan.total)
         words["cap"] = money(cap, plan.currency)
-    needed = {f"at a rate of {100 * x:.0f} %": [row.likely[x] for row in rows] for x in ASSUMED}
-    if pilot is not None:
-        needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
-    reached: dict[str, dict[str, str]] = {}
-    for name, calls in limits.items():
-        for case, each in needed.items():
-            enough = [row.half_width for row, n in zip(rows, each, strict=True) if n <= calls]
-            reached.setdefault(name, {})[case] = points(min(enough)) if enough else ""
     first = min({**limits, "": plan.total}, key={**limits, "": plan.total}.__getitem__)
+    needed = {f"{100 * loss:.0f} %": [row.likely[loss] for row in rows] for loss in ASSUMED}
+    if pilot is not None:
+        needed = {"": [row.by_pilot or row.at_most for row in rows]}
+    reached: dict[str, list[str]] = {}  # half-width -> rates
+    for rate, each in needed.items():
+        enough = [
+            r.half_width for r, n in zip(rows, each, strict=True) if n <= limits.get(first, 0)
+        ]
+        width = points(min(enough)) if enough else "none of these half-widths"
+        reached.setdefault(width, []).append(rate)
     return filled("plan", limits=limits, first=first, reached=reached, **words).splitlines()
 
 

@@ -18,6 +18,9 @@ from ..utils.web import text_of
 if TYPE_CHECKING:
     import pandas as pd
 
+WHOLE = re.compile(r"'avtt [^']*'|\d (?:%|points|calls|questions|images|items|labels)(?!\w)")
+"""Pattern of what no line break divides: commands in quotes, and numbers with their units."""
+
 
 def print_json(value: Any) -> None:
     """Print a value as JSON. Raise ValueError for NaN and infinities, which JSON lacks."""
@@ -30,21 +33,32 @@ def filled(name: str, **values: object) -> str:
     return text_of(__package__, f"{name}.txt", **values).rstrip("\n")
 
 
-def folded(text: str, start: str = "") -> str:
-    """Return ``text`` behind ``start``, folded at the terminal's width, with a hanging indent.
+def folded(text: str, start: str = "", columns: int = 0) -> str:
+    """Return ``text`` behind ``start``, folded at ``columns``, with a hanging indent.
 
-    Commands in quotes stay whole, to be copied.
+    Commands in quotes stay whole, to be copied, and so do numbers with their units. Default of
+    ``columns``: the terminal's width.
     """
-    kept = re.sub(r"'avtt [^']*'", lambda command: command[0].replace(" ", "\xa0"), text)
-    width = max(shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
+    kept = WHOLE.sub(lambda part: part[0].replace(" ", "\xa0"), text)
+    width = max(columns or shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
     wrapper = textwrap.TextWrapper(width, start, " " * len(start))
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     return wrapper.fill(kept).replace("\xa0", " ")
 
 
+class _Folding(Console):
+    """Console that folds texts as ``folded`` does."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if len(objects) == 1 and isinstance(text := objects[0], str) and not options:
+            lines = [folded(line, columns=self.width) for line in text.split("\n")]
+            objects, options = ("\n".join(lines),), {"soft_wrap": True}
+        super().print(*objects, **options)
+
+
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that prints markup and emoji codes as they are, and highlights nothing."""
-    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+    return _Folding(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 def print_filled(name: str, table: Table, **values: object) -> None:

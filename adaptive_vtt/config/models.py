@@ -117,7 +117,7 @@ class OwnSection(ModelSection, Worked):
 
     output: Output | None = option(load, "output")
     per_call: Literal["one", "all"] | None = Field(
-        None, description="what --dry-run, which imports no model, takes a call to answer (all)"
+        None, description="what avtt plan, which imports no model, takes a call to answer (all)"
     )
 
     @property

@@ -177,10 +177,10 @@ def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"half_width": 0.0}, "half_width: expected a number above 0 and below 0.5, .*; got 0$"),
-        ({"half_width": 0.5}, "which every rate is known to before any question; got 0.5$"),
-        ({"half_width": 15}, "got 15; it is a share: write 0.15 for 15 points$"),
-        ({"half_width": "0.1"}, "expected a number above 0 .* before any question; got '0.1'$"),
+        ({"half_width": 0.0}, "half_width: expected a share above 0 and below 0.5, .*, got 0$"),
+        ({"half_width": 0.5}, r"below 0.5, such as 0.05 for \+-5 points, got 0.5$"),
+        ({"half_width": 15}, r"such as 0.15 for \+-15 points, got 15$"),
+        ({"half_width": "0.1"}, "expected a share above 0 .*, got '0.1'$"),
         ({"half_width": 0.1, "confidence": 1.0}, "confidence: expected .* got 1.0"),
         ({"at_most": -1}, "at_most: expected a number above 0 and below 1, got -1"),
         ({"half_width": 0.1, "exploration": 0.0}, "exploration: expected a share above 0"),

@@ -257,8 +257,8 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, monkeypatc
         ("--half-width", "wide", "expected a number such as 0.05 or '5 %', got 'wide'"),
         ("--budget", "1e3", "expected a whole number, got '1e3'"),
         ("--max-cost", "2 EUR", "expected a number, got '2 EUR'"),
-        ("--half-width", "2", "expected a number above 0 and below 0.5, which every rate is"),
-        ("--half-width", "60 %", "expected a number above 0 and below 0.5, which every rate is"),
+        ("--half-width", "2", "expected a share above 0 and below 0.5, such as 0.02 for +-2"),
+        ("--half-width", "60 %", "expected a share above 0 and below 0.5, such as 0.05 for +-5"),
     ],
 )
 def test_a_text_in_place_of_a_number_gets_a_sentence(option: str, value: str, sentence: str):

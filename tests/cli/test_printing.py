@@ -3,7 +3,7 @@
 import pytest
 
 from adaptive_vtt.benchmark.runs import BASELINES
-from adaptive_vtt.cli.printing import folded
+from adaptive_vtt.cli.printing import folded, plain_console
 from tests.helpers.command_line import shown
 
 PATH = "/a/very/long-path/" + "x" * 70 + "/report.html"
@@ -24,6 +24,19 @@ def test_sentences_fold_and_paths_and_commands_stay_whole(
     assert " ".join(" ".join(lines).split()) == f"avtt: {words}"
     assert any(PATH in line for line in lines)
     assert any(COMMAND in line for line in lines)
+
+
+@pytest.mark.parametrize("number", ["12.4 %", "+-8 points", "1,170 calls"])
+def test_no_line_ends_between_a_number_and_its_unit(
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for length in range(60, 78):
+        plain_console().print(f"first\n  {'x' * length} {number} of them")
+        printed = capsys.readouterr().out
+        assert number in printed
+        assert max(map(len, printed.splitlines())) <= 80
+        assert printed.startswith("first\n  xx")
 
 
 def test_words_of_compare_are_listed_with_the_strategies() -> None:

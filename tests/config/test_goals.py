@@ -175,7 +175,7 @@ def test_options_of_the_specs_strategy_are_not_those_of_another(
 def test_a_half_width_that_all_intervals_have_is_refused(tmp_path: Path) -> None:
     """It would certify every target with no call at all."""
     spec = write_start(tmp_path)
-    message = "below 0.5, which every rate is known to before any question; got 0.5"
+    message = r"below 0.5, such as 0.05 for \+-5 points, got 0.5"
     assert re.search(
         f"--half-width: .*{message}",
         refused("audit", str(spec), "--half-width", "0.5", "--out", str(tmp_path / "out")),
