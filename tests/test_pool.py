@@ -18,6 +18,7 @@ from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.oracles import GivenLosses, Oracle
+from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract, OracleContract
 from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
@@ -405,8 +406,7 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
-    continuing = f"'avtt label {table} --out {out}'"
-    assert "".join(continuing.split()) in "".join(listed.split())  # a long path breaks in a line
+    assert f"'avtt label {table} --out {out} --take {asked}' takes it" in listed
     filled = pd.read_csv(asked, dtype=str)
     assert {*first["name"][[2, 4]]} <= set(filled["name"])  # nobody has looked at these two yet
     assert not {*first["name"][[0, 1, 3]]} & set(filled["name"])
@@ -430,6 +430,12 @@ def test_items_with_a_high_loss_are_exported_with_their_texts(tmp_path: Path, ca
     texts(80).to_csv(table, index=False)
     given = ("label", str(table), "--out", str(out))
     assert command(*given, "--id", "name", "--text", "prompt", "--sample", "4") == 0
+    run = read_run(out)
+    assert run.state == "waiting"
+    assert run.words == (
+        f"waiting for people: fill in 'loss' in {out / 'next.csv'}; "
+        f"'avtt {' '.join(given)} --take {out / 'next.csv'}' takes it"
+    )
     export = ("export", str(out), "--failures", str(exported))
     assert command(*export) == 2
     assert "export: no item has a loss of 0.5 or more" in capsys.readouterr().err

@@ -20,13 +20,14 @@ from ..models.local.recorded import check_name, read_answers
 from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder
-from ..people.items import COUNT, NEXT, items_audit, next_command, unshown_text, write_next
+from ..people.items import COUNT, items_audit, next_command, unshown_text, write_next
 from ..people.items import take as take_items
 from ..people.page import write_page
 from ..people.reading import reading_task
 from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
 from ..results.advice import Names, Step, next_steps
+from ..results.export.items import NEXT
 from ..results.report.page import write_run
 from ..results.report.run_files import write
 from ..results.report.section import figure

@@ -63,7 +63,7 @@ def _show(rows: list[tuple[Listed, Rates | None]]) -> None:
     cells = [_cells(run, rates, room) for run, rates in rows]
     console.print(table_of([*columns, *words], cells, words=words))
     for run, rates in rows:
-        if run.state in ("stopped", "unreadable") or run.further:
+        if run.state in ("stopped", "waiting", "unreadable") or run.further:
             console.print(f"{run.name}: {run.words}")
         for warning in rates.warnings if rates else ():
             console.print(f"{run.name}: warning: {warning}")

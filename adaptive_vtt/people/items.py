@@ -20,12 +20,11 @@ from ..journal.files import JOURNAL
 from ..models import Unanswered
 from ..models.local.recorded import UNSURE
 from ..pool import Pool
-from ..results.export.items import ITEM, LOSS, TEXT, item_column
+from ..results.export.items import ITEM, LOSS, NEXT, TEXT, item_column
 from ..utils.files import reads, write_text
 from ..utils.table_text import csv_rows
 from ..utils.tables import csv_text
 
-NEXT = "next.csv"
 LOSS_IN_WORDS = f"a number from 0 (fine) to 1 (all wrong) or {UNSURE!r}"
 COUNT = 20
 """Default number of items that are asked for at a time."""

@@ -5,6 +5,7 @@ A folder that cannot be read is listed as well, with a sentence that says why.
 """
 
 import math
+import shlex
 import time
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,10 +24,11 @@ from ..utils.files import check_folder
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
 from .difference import in_words, point_span, points, short_name
+from .export.items import ITEMS, NEXT
 from .outcomes import is_mute
 from .run import Run
 
-State = Literal["starting", "running", "ended", "stopped", "unreadable"]
+State = Literal["starting", "running", "ended", "stopped", "waiting", "unreadable"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Listed:
     Attributes:
         name: Name of the folder.
         folder: The folder.
-        state: Whether the audit is running, has ended, was stopped, or cannot be read.
+        state: Whether the audit is running, has ended, was stopped, waits for losses that people
+            fill in, or cannot be read.
         note: Why it ended, how to resume it, or why it cannot be read, else "".
         targets: Number of targets, 0 in audits that only explore.
         calls: Calls drawn, answers about source images included.
@@ -84,7 +87,7 @@ class Listed:
             case "ended":
                 return "; ".join(filter(None, [f"ended: {in_points(self.note)}", self.further]))
             case "stopped":
-                return f"stopped: no process holds the lock; {self.note}"
+                return f"stopped before its end; {self.note}"
             case "starting":
                 return "starting: " + ("it continues" if self.calls else "nothing was asked yet")
             case "running":
@@ -213,6 +216,10 @@ def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
         raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
     state = "running" if held else "stopped"
     note = "" if held else f"continue with {resuming(facts, folder, journal)}"
+    if raw.get(ITEMS) and tally.draws > tally.calls and not held:
+        state, file = "waiting", shlex.quote(str(folder / NEXT))
+        take = f"'{facts.begun_by} --take {file}' takes it"
+        note = f"waiting for people: fill in 'loss' in {file}; {take}"
     if facts.ended:
         # one that ended holds the lock, too, while it writes its report; a process that resumes it
         # took it after the journal's last row

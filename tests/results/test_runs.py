@@ -91,7 +91,7 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
         audit.kill()
         run = read_run(audit.folder)
         assert run.state == "stopped"
-        assert "no process holds the lock; continue with the lines of Python" in run.words
+        assert "stopped before its end; continue with the lines of Python" in run.words
     assert read_run(runs / "first").words == "ended: 24 calls were made"
 
 

@@ -14,6 +14,8 @@ from ..run import Run
 from .failures import in_words
 
 ITEMS, ITEM, LOSS, TEXT = "items", "item", "loss", "text"
+NEXT = "next.csv"
+"""File of a run folder in which people fill in the losses of the next items."""
 
 
 def item_column(facts: Mapping[str, Any]) -> str:
