@@ -406,7 +406,7 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
-    assert f"'avtt label {table} --out {out} --take {asked}' takes it" in listed
+    assert f"'avtt label {table} --out {out} --take {asked}'" in listed
     filled = pd.read_csv(asked, dtype=str)
     assert {*first["name"][[2, 4]]} <= set(filled["name"])  # nobody has looked at these two yet
     assert not {*first["name"][[0, 1, 3]]} & set(filled["name"])

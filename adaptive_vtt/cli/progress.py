@@ -108,8 +108,10 @@ class Live:
         self._audit, self._what = audit, what
         self._step: Step | None = None
         self._share: float | None = None
-        self._began: float | None = None  # the share that was done when this run began
         self._since, self._next = time.monotonic(), FIRST
+        # (seconds, share done) at two moments, each twice as late as the one before; the pace since
+        # the first is that of the last calls, without what was prepared before the first answer
+        self._marks: list[tuple[float, float]] = []
         self._replies = 0  # how many were shown
         self._printed: list[str] = []  # troubles and warnings, while it ran
         self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
@@ -143,10 +145,12 @@ class Live:
         self._step, audit = step, self._audit
         goals = audit.certify, audit.limits
         self._share = share = share_done(step.state, step.cost, *goals, exact=audit.exact)
-        self._began = share if self._began is None else self._began
+        passed = time.monotonic() - self._since
+        if not self._marks or passed >= 2 * self._marks[-1][0]:
+            self._marks = [*self._marks[-1:], (passed, share or 0.0)]
         if self._redrawn:
             self._bar.update(self._task, completed=share or 0, total=None if share is None else 1)
-        elif (passed := time.monotonic() - self._since) >= self._next:
+        elif passed >= self._next:
             self._next += min(self._next, LONGEST)
             self.console.print(self.line(10**6, passed), soft_wrap=True)
 
@@ -160,7 +164,7 @@ class Live:
             doing if self._share is None else f"{doing} {self._share:.0%}",
             f"{step.state.calls:,} calls",
             money(step.cost, step.currency) if step.cost else "",
-            time_left(self._share, self._began or 0.0, passed),
+            time_left(self._share, self._marks[0][1], passed - self._marks[0][0]),
             done(step.state, self._audit.certify),
         ]
         return fitted(parts, *widest(self._audit, step), width)

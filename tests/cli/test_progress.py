@@ -124,6 +124,23 @@ def test_an_audit_is_shown_at_any_width(
     assert max(map(len, re.split(r"[\r\n]", drawn))) <= 40
 
 
+def test_the_pace_is_that_of_the_last_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    shows = live(monkeypatch, 80, **{"budget": 1000, "seed": 1})
+    # a call a second, after 100 seconds of preparation; ten calls a second from second 200 on
+    for passed, calls, left in [
+        (100, 1, ""),
+        (160, 61, "~15:39 left"),
+        (200, 101, "~14:59 left"),
+        (300, 401, "~5:00 left"),
+        (450, 850, "~0:50 left"),
+    ]:
+        now[0] = float(passed)
+        shows.update(Step(state(calls=calls), 0.0, "c", 0))
+        assert re.findall("~.* left", shows.line(200)) == [left] * bool(left)
+
+
 def test_without_a_terminal_a_line_is_written_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
