@@ -146,9 +146,13 @@ def audit(
         own, best = chosen(space, adapted, own)
     notes = {} if labels is not None else _kept(data, {"concepts": concepts, **parts, **own})
     notes |= {"trial_calls": best.calls} if best.calls else {}
+    console = Console(
+        stderr=True, quiet=not on_progress, markup=False, emoji=False, highlight=False
+    )
+    if space.dataset.has_images:  # which takes seconds, and prints nothing else
+        console.print(f"preparing: reading your {len(space.dataset):,} images ...")
     with Audit(space, adapted, journal=journal, notes=notes, **own) as made:
-        if made.state().calls == 0 and on_progress:
-            console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        if made.state().calls == 0:
             show(space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")

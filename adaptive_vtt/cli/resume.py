@@ -63,6 +63,7 @@ def resume(
         if not new and stays_ended(directory):
             return report_again(directory, json_, open_it=open_)
         given: Any = {"posthoc": posthoc or (), "give_up": give_up_batch or (), "model": model}
+        typer.echo("preparing: reading your data and the answers so far ...", err=True)
         audit = resumed(directory, **given, **limits)
         if not json_ and changed:
             values = [f"{name.replace('_', '-')} {limit:g}" for name, limit in changed.items()]

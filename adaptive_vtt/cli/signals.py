@@ -18,7 +18,7 @@ TOGETHER = 1.0
 """Seconds within which further signals are ignored: ``timeout`` and shells send one to a process
 and another to its group, and the second would interrupt the work that ends the audit."""
 
-NOT_BEGUN = "interrupted before anything was asked; the same command begins again"
+NOT_BEGUN = "interrupted before any call was sent; the same command begins again"
 
 
 class Interrupted(AvttError):
@@ -119,7 +119,7 @@ def _sentence(out: Path, advice: str | None) -> str:
 
     try:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-            if not is_begun(journal.facts()):
+            if not is_begun(journal.facts()) or not (journal.draws() or journal.sources()):
                 return NOT_BEGUN
             from ..engine.journaled_endpoint import under_way  # slow, if no audit was begun here
 

@@ -244,7 +244,9 @@ def begun_in_python(folder: Path, **options: Any) -> tuple[Path, str]:
 
 
 def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
-    out, model = begun_in_python(tmp_path, relations=["identity", "rotation"])
+    options = {"relations": ["identity", "rotation"], "on_progress": True}
+    out, model = begun_in_python(tmp_path, **options)
+    assert capsys.readouterr().err.startswith("preparing: reading your 12 images ...\nread: ")
     assert command("resume", str(out)) == 2
     message = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
     assert message in " ".join(capsys.readouterr().err.split())
@@ -257,7 +259,8 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
         assert sentence in " ".join(capsys.readouterr().err.split())
     assert command("resume", str(out), "--model", model, "--budget", "9") == 0
     assert avtt.read_result(out).calls == 9
-    output = capsys.readouterr().out
+    output, errors = capsys.readouterr()
+    assert errors.startswith("preparing: reading your data and the answers so far ...\n")
     assert f"avtt resume {out} --model FILE:NAME --budget " in output
     with closing(read_journal(out / JOURNAL)) as journal:
         kept = read_facts(journal.facts()).call

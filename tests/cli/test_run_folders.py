@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.audit import Audit
 from adaptive_vtt.cli import main, run_folder
 from adaptive_vtt.cli.progress import print_end
 from adaptive_vtt.cli.run_folder import begin, same_seed
@@ -384,9 +385,22 @@ def test_a_signal_before_the_audit_began_advises_no_resume_of_an_earlier_one(
     before = (out / "journal.db").read_bytes()
     (start / "model.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
     text = refused(*audit(start, out), code=128 + signal.SIGTERM)
-    assert "interrupted before anything was asked; the same command begins again" in text
+    assert "interrupted before any call was sent; the same command begins again" in text
     assert "avtt resume" not in text
     assert (out / "journal.db").read_bytes() == before
+
+
+def test_a_signal_while_it_prepares_says_that_nothing_was_sent(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal has begun by then, and has no draw."""
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Audit, "ask_all", interrupted)
+    text = refused(*audit(start, tmp_path / "r"), code=128 + signal.SIGINT)
+    assert text == "interrupted before any call was sent; the same command begins again"
 
 
 def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> None:
