@@ -433,7 +433,7 @@ def test_items_with_a_high_loss_are_exported_with_their_texts(tmp_path: Path, ca
     run = read_run(out)
     assert run.state == "waiting"
     assert run.words == (
-        f"waiting for people: fill in 'loss' in {out / 'next.csv'}; "
+        f"waiting for people: fill in {out / 'next.csv'}; "
         f"'avtt {' '.join(given)} --take {out / 'next.csv'}' takes it"
     )
     export = ("export", str(out), "--failures", str(exported))

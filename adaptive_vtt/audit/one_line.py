@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,13 +147,11 @@ def audit(
         own, best = chosen(space, adapted, own)
     notes = {} if labels is not None else _kept(data, {"concepts": concepts, **parts, **own})
     notes |= {"trial_calls": best.calls} if best.calls else {}
-    console = Console(
-        stderr=True, quiet=not on_progress, markup=False, emoji=False, highlight=False
-    )
-    if space.dataset.has_images:  # which takes seconds, and prints nothing else
-        console.print(f"preparing: reading your {len(space.dataset):,} images ...")
+    if on_progress and space.dataset.has_images:  # which takes seconds, and prints nothing else
+        print(f"preparing: reading your {len(space.dataset):,} images ...", file=sys.stderr)
     with Audit(space, adapted, journal=journal, notes=notes, **own) as made:
-        if made.state().calls == 0:
+        if made.state().calls == 0 and on_progress:
+            console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             show(space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")

@@ -61,8 +61,7 @@ def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
     """Yield rows on each part of the data; ``classes``: whether each image has one class."""
     dataset = adapted_dataset(as_loaded(space.dataset))
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
-    skipped = getattr(dataset, "skipped", ())
-    if skipped:
+    if skipped := getattr(dataset, "skipped", ()):
         images += f"; {len(skipped):,} left out, as {some(skipped, FEW)}"
     yield "images", images
     first = dataset.sample(0).image if dataset.has_images and len(dataset) else None
@@ -86,11 +85,9 @@ def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"
     cases = Counter(map(str.casefold, names))
-    alike = [name for name in names if cases[name.casefold()] > 1 and len(name) > 1]
-    if alike:
+    if alike := [name for name in names if cases[name.casefold()] > 1 and len(name) > 1]:
         yield "alike", f"{some(alike, FEW)} differ in letter case alone, and count as several"
-    plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
-    if plain:
+    if plain := [name for name in dataset.metadata_columns if name not in dataset.remarks]:
         yield "metadata", some(plain, MANY)
 
 

@@ -477,11 +477,9 @@ def _notes(
     needed = {f"{100 * loss:.0f} %": [row.likely[loss] for row in rows] for loss in ASSUMED}
     if pilot is not None:
         needed = {"": [row.by_pilot or row.at_most for row in rows]}
-    reached: dict[str, list[str]] = {}  # half-width -> rates
+    calls, reached = limits.get(first, 0), dict[str, list[str]]()  # half-width -> rates
     for rate, each in needed.items():
-        enough = [
-            r.half_width for r, n in zip(rows, each, strict=True) if n <= limits.get(first, 0)
-        ]
+        enough = [row.half_width for row, n in zip(rows, each, strict=True) if n <= calls]
         width = points(min(enough)) if enough else "none of these half-widths"
         reached.setdefault(width, []).append(rate)
     return filled("plan", limits=limits, first=first, reached=reached, **words).splitlines()

@@ -69,6 +69,5 @@ def resume(
             values = [f"{name.replace('_', '-')} {limit:g}" for name, limit in changed.items()]
             typer.echo(f"continues with {', '.join(values)}", err=True)
             if audit.targets:
-                holds = "the guarantee stays as it was: intervals hold at every moment"
-                typer.echo(holds, err=True)
+                typer.echo("the guarantee stays: intervals hold at every moment", err=True)
         run_and_report(audit, directory, json_, open_it=open_)

@@ -115,8 +115,7 @@ def about_answers(facts: Facts, calls: Sequence[CallRow]) -> list[str]:
     # a pair is journaled as the difference of two answers
     paired = certificate is not None and (certificate.paired or certificate.drops)
     same = "" if paired or by_people else same_answers(facts, calls)
-    silent = silence(facts, calls)
-    return [*filter(None, [same, says_blind(calls), silent])]
+    return [*filter(None, [same, says_blind(calls), silence(facts, calls)])]
 
 
 def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:

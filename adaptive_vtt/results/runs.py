@@ -90,9 +90,7 @@ class Listed:
                 return f"stopped before its end; {self.note}"
             case "starting":
                 return "starting: " + ("it continues" if self.calls else "nothing was asked yet")
-            case "running":
-                return "running"
-        return self.note
+        return self.note or self.state
 
     @property
     def ago(self) -> str:
@@ -218,8 +216,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
     note = "" if held else f"continue with {resuming(facts, folder, journal)}"
     if raw.get(ITEMS) and tally.draws > tally.calls and not held:
         state, file = "waiting", shlex.quote(str(folder / NEXT))
-        take = f"'{facts.begun_by} --take {file}' takes it"
-        note = f"waiting for people: fill in 'loss' in {file}; {take}"
+        note = f"waiting for people: fill in {file}; '{facts.begun_by} --take {file}' takes it"
     if facts.ended:
         # one that ended holds the lock, too, while it writes its report; a process that resumes it
         # took it after the journal's last row

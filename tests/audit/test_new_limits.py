@@ -169,7 +169,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
     assert re.search(took, output.out, re.M)
     assert run("resume", "run") == 0  # nothing is asked, and the same is told
     assert re.search(took, capsys.readouterr().out, re.M)
-    assert "continues with budget 21\nthe guarantee stays as it was" in output.err
+    assert "continues with budget 21\nthe guarantee stays: intervals" in output.err
     assert "\nnext:\n  avtt resume run --budget" in output.out
     while "resume" in output.out:  # every ending names the way on, until all is certified
         assert all(len(line) <= 80 for line in output.out.split("next:")[1].splitlines())

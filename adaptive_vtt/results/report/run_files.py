@@ -70,13 +70,10 @@ class Baseline(_Data):
         """The calls that the certificate takes, in words."""
         return f"{'' if self.certified else 'more than '}{amount(self.calls)}"
 
-    def compared(self, calls: int, space: str = THIN) -> str:
-        """Return in words which share of its calls ``calls`` are."""
+    def share(self, calls: int, space: str = THIN) -> str:
+        """Return the share of its calls that ``calls`` are, at most if it was not certified."""
         share = 100 * calls / self.calls
-        if self.certified:
-            return f"this audit took {share:.0f}{space}% of them"
-        at_most = f"at most {math.ceil(share)}{space}%"
-        return f"the comparison stopped there; this audit took {at_most} of them"
+        return f"{share:.0f}{space}%" if self.certified else f"at most {math.ceil(share)}{space}%"
 
 
 _REALISM, _BASELINES = TypeAdapter(Realism), TypeAdapter(dict[str, Baseline])

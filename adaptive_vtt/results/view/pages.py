@@ -39,7 +39,7 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "targets": lambda row: -row[0].targets,
     "calls": lambda row: -row[0].calls,
     "cost": lambda row: -row[0].cost,
-    "worst": lambda row: -_worst(row[1]),
+    "worst": lambda row: -row[1].value.worst.lower if row[1].value and row[1].value.worst else 1.0,
     "state": lambda row: row[0].state,
     "written": lambda row: -(row[0].written or 0.0),
 }
@@ -159,10 +159,6 @@ def known(run: Listed, rates: Latest[Rates]) -> Rates | None:
     value = rates.value
     stale = value is not None and value.head != run.head and run.state != "running"
     return None if stale else value
-
-
-def _worst(rates: Latest[Rates]) -> float:
-    return rates.value.worst.lower if rates.value and rates.value.worst else -1.0
 
 
 def address(name: str) -> str:
