@@ -11,7 +11,7 @@ from .labels import Consistency, Correctness, GivenLosses, Ordinal, TopClass
 if TYPE_CHECKING:
     from .choice import MultipleChoice
     from .contains_truth import ContainsTruth
-    from .masks import MaskConsistency, MaskDrop, overlap
+    from .masks import MaskBelow, MaskConsistency, MaskDrop, overlap
     from .reduced_captions import ReducedCaptions
 
 __getattr__, __dir__ = lazily(__name__)
@@ -31,6 +31,7 @@ REGISTRY = Registry(
         "top-class": f"{__name__}.labels:TopClass",
         "ordinal": f"{__name__}.labels:Ordinal",
         "consistency": f"{__name__}.labels:Consistency",
+        "mask-below": f"{__name__}.masks:MaskBelow",
         "mask-drop": f"{__name__}.masks:MaskDrop",
         "mask-consistency": f"{__name__}.masks:MaskConsistency",
         "multiple-choice": f"{__name__}.choice:MultipleChoice",
@@ -41,7 +42,7 @@ REGISTRY = Registry(
 """Every kind of oracle that a SPEC.toml may name."""
 
 __all__ = [
-    "REGISTRY", "Case", "Consistency", "ContainsTruth", "Correctness", "GivenLosses",
+    "REGISTRY", "Case", "Consistency", "ContainsTruth", "Correctness", "GivenLosses", "MaskBelow",
     "MaskConsistency", "MaskDrop", "MultipleChoice", "Oracle", "OracleDefaults", "Ordinal",
     "Outcome", "Premise", "Received", "ReducedCaptions", "TopClass", "Version", "adapted",
     "overlap",

@@ -21,7 +21,8 @@ from .labels import Agreement
 ROUNDING = 1e-9
 """Tolerance of the relative drop of a score: a drop of exactly the threshold t does not exceed it,
 and must not do so by rounding."""
-METRICS = ("dice", "iou")
+METRICS = {"dice": "Dice", "iou": "IoU"}
+"""Metric -> its name in words."""
 SCORE, SOURCE = "score", "source score"
 """Keys, in the details of an excluded outcome, of the scores of the answer and of its source."""
 DROP = " drop > "
@@ -106,6 +107,43 @@ class MaskScore(OracleDefaults):
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         return _score(value, TrueMask.of(sample, concept), sample.id, self.metric)
+
+
+class MaskBelow(MaskScore):
+    """Loss 1 if the overlap with the true mask is below a threshold.
+
+    Each concept with a true mask is asked about, in original images, too. An answer that is a
+    number is a score.
+
+    Args:
+        metric: "dice" or "iou".
+        threshold: Minimum overlap, in (0, 1].
+        unanswered_loss: Loss of a question without answer.
+
+    Raises:
+        InputError: The metric is unknown, or the threshold is out of range.
+    """
+
+    def __init__(
+        self,
+        metric: MetricOption = "dice",
+        threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.7,
+        unanswered_loss: UnansweredLoss = 1.0,
+    ) -> None:
+        check_known("metric", metric, METRICS, "mask below")
+        check_options(MaskBelow, {"threshold": threshold}, "mask below")
+        super().__init__(metric, unanswered_loss)
+        self.threshold = threshold
+        self.rates = MappingProxyType({f"{METRICS[metric]} below {threshold:g}": 1})
+
+    def judge(
+        self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
+    ) -> Outcome:
+        score = _score(answer, expected, question.sample_id, self.metric)
+        if score is None:
+            return Outcome(self.unanswered_loss)
+        margin = score - self.threshold
+        return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)
 
 
 class MaskDrop(OracleDefaults):

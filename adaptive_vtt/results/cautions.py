@@ -130,7 +130,7 @@ def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
     rows = [row for call in calls for row in call.answers if row.unanswered is None]
     rows = [row for row in rows if row.answer_text is not None or row.answer is not None]
     asked = len({row.call for row in rows})
-    if asked < ALIKE or "EFR" in rates:
+    if asked < ALIKE or facts.settings.oracle.metric is not None:
         return ""
     values: dict[int, list[float | str]] = {}
     truths: dict[int, Counter[int | None]] = {}

@@ -17,6 +17,7 @@ from adaptive_vtt.oracles import (
     REGISTRY,
     Consistency,
     GivenLosses,
+    MaskBelow,
     MaskConsistency,
     MaskDrop,
     Ordinal,
@@ -189,6 +190,26 @@ def test_answers_of_a_segmenter_replay_as_their_scores() -> None:
     assert calls_of(made, kept) == 5 + 10
 
 
+@pytest.mark.parametrize(
+    ("options", "name", "wrong"),
+    [
+        ({"threshold": 0.6}, "Dice below 0.6", 0),  # half a square has Dice 2/3, IoU 1/2
+        ({}, "Dice below 0.7", 1),
+        ({"metric": "iou", "threshold": 0.5}, "IoU below 0.5", 0),
+        ({"metric": "iou", "threshold": 0.51}, "IoU below 0.51", 1),
+    ],
+)
+def test_a_mask_is_wrong_below_the_threshold(
+    options: dict[str, Any], name: str, wrong: int
+) -> None:
+    made = QuestionSpace(masked(), ["identity", Shift(), HALF], oracle=MaskBelow(**options))
+    audit = Audit(made, PythonModel(segmenter), budget=made.size, half_width=0.1)
+    result = audit.run()
+    losses = outcomes(audit.journal).groupby("relation")["loss"].mean()
+    assert losses.to_dict() == {"identity": 0, "shift": 0, "half": wrong}
+    assert result.targets["target"].iloc[0] == f"square: {name}"
+
+
 def test_masks_agree_without_any_true_mask() -> None:
     images = np.zeros((3, 16, 16, 1), np.uint8)
     images[:, 4:10, 3:9] = 255
@@ -260,6 +281,6 @@ def test_names_that_audit_keys_depend_on_are_fixed() -> None:
     """A class that is renamed keeps its ``journal_name``, or the draws of all its audits change."""
     own = [REGISTRY.get(entry.name) for entry in REGISTRY.entries() if entry.package is None]
     assert {oracle.__new__(oracle).journal_name for oracle in [*own, GivenLosses]} == {
-        *("Correctness", "TopClass", "Ordinal", "Consistency", "MaskDrop", "MaskConsistency"),
-        *("MultipleChoice", "ContainsTruth", "ReducedCaptions", "GivenLosses"),
+        *("Correctness", "TopClass", "Ordinal", "Consistency", "MaskBelow", "MaskDrop"),
+        *("MaskConsistency", "MultipleChoice", "ContainsTruth", "ReducedCaptions", "GivenLosses"),
     }

@@ -197,7 +197,9 @@ class Evidence:
         self.realism = None if folder is None else realism_of(folder, facts)
         rates, rows = facts.settings.oracle.rates, [a for call in self.calls for a in call.answers]
         self.by_people = facts.settings.oracle.tells_losses
-        self.number = "" if self.by_people else "score" if "EFR" in rates else "P(yes)"
+        self.number = (
+            "" if self.by_people else "score" if facts.settings.oracle.metric else "P(yes)"
+        )
         self.of_concepts = not any("objects" in (row.details or {}) for row in rows)
         self.in_words = not self.of_concepts or any(row.answer_text is not None for row in rows)
         self.sided = not self.in_words and set(rates) == set(SIDES)
