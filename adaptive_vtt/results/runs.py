@@ -215,8 +215,8 @@ def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
     state = "running" if held else "stopped"
     note = "" if held else f"continue with {resuming(facts, folder, journal)}"
     if raw.get(ITEMS) and tally.draws > tally.calls and not held:
-        state, file = "waiting", shlex.quote(str(folder / NEXT))
-        note = f"waiting for people: fill in {file}; '{facts.begun_by} --take {file}' takes it"
+        state, losses = "waiting", shlex.quote(str(folder / NEXT))
+        note = f"waiting for people: fill in {losses}; '{facts.begun_by} --take {losses}' takes it"
     if facts.ended:
         # one that ended holds the lock, too, while it writes its report; a process that resumes it
         # took it after the journal's last row
