@@ -29,7 +29,7 @@ def test_answers_are_called_the_same_where_several_about_a_concept_are(
     concepts: int, values: list[float], truths: list[int], said: str
 ) -> None:
     facts: Any = SimpleNamespace(
-        settings=SimpleNamespace(oracle=SimpleNamespace(rates=SIDES)),
+        settings=SimpleNamespace(oracle=SimpleNamespace(rates=SIDES, metric=None)),
         space=SimpleNamespace(concepts=range(concepts)),
     )
     calls = []
