@@ -213,7 +213,7 @@ WHOLE: dict[str, Any] = {"dataset": {"labels": "l.csv"}, "model": {"target": "mo
 @pytest.mark.parametrize(
     ("section", "fields", "message"),
     [
-        ("certify", {"half_width": 5}, r"half_width: .*below 0\.5, .*; .* 0\.05 for 5 points"),
+        ("certify", {"half_width": 5}, r"half_width: .*below 0\.5, such as 0\.05 for .*, got 5$"),
         ("certify", {"targets": "overall"}, r"got 'overall'; write \[\"overall\"\]"),
         ("audit", {"budget": "200"}, r"audit\.budget: .*got '200'; write it without quotes"),
         ("audit", {"half_width": 0.1}, r"unknown field 'half_width'.*; it belongs to \[certify\]"),
@@ -230,7 +230,7 @@ def test_a_field_that_does_not_fit_is_told_what_to_write(
 
 def test_options_are_named_as_they_are_written() -> None:
     called = {"certify.half_width": "--half-width"}
-    with pytest.raises(InputError, match=r"^--half-width: expected a number .* below 0\.5"):
+    with pytest.raises(InputError, match=r"^--half-width: expected a share .* below 0\.5"):
         parse_spec({**WHOLE, "certify": {"half_width": 5.0}}, "command line", called)
 
 
