@@ -17,7 +17,7 @@ BUDGETS = {
     "config": 1345,
     "datasets": 3707,
     "demo": 361,
-    "engine": 4553,
+    "engine": 4565,
     "journal": 1798,
     "models": 5125,
     "oracles": 2320,

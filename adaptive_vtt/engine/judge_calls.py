@@ -99,19 +99,28 @@ class JudgeCalls(Hook):
         self, loop: Loop, answers: Mapping[int, AnyAnswer], seconds: float
     ) -> Mapping[int, AnyAnswer]:
         """Hold the answers that the judge has to read; return the others."""
-        judgeable, rows = dict(answers), []
+        held = {}
         for call, answer in answers.items():
             asked = self._texts_for_judge(call, answer)
             if asked and isinstance(answer, Answer):
-                del judgeable[call]
-                rows.append(self._row(call, MODEL_ANSWER, "", answer.values, answer, seconds))
-                self._waiting[call] = _Waiting(answer, asked)
+                held[call] = _Waiting(answer, asked)
+        self._hold(loop, held, seconds)
+        return {call: answer for call, answer in answers.items() if call not in held}
+
+    def on_unjudged(self, loop: Loop, answers: Mapping[int, AnyAnswer], seconds: float) -> None:
+        held = {call: _Waiting(a, {}) for call, a in answers.items() if isinstance(a, Answer)}
+        self._hold(loop, held, seconds)
+
+    def _hold(self, loop: Loop, held: Mapping[int, _Waiting], seconds: float) -> None:
+        """Commit answers that are judged later, as they are paid for."""
+        answers = [(call, waiting.answer) for call, waiting in held.items()]
+        rows = [self._row(c, MODEL_ANSWER, "", a.values, a, seconds) for c, a in answers]
         loop.journal.add(rows)
+        self._waiting |= held
         for row in rows:
             self._queue.done(row.call)
             self._budget.pay(row.cost)
         self._count()
-        return judgeable
 
     def _texts_for_judge(self, call: int, answer: AnyAnswer) -> dict[int, str]:
         """Return by question the text that the judge is sent about an answer.

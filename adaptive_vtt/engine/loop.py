@@ -111,6 +111,15 @@ class Hook:
         """
         return answers
 
+    def on_unjudged(self, loop: "Loop", answers: Mapping[int, AnyAnswer], seconds: float) -> None:
+        """Keep answers that a user's oracle failed to judge, so that they are not paid for again.
+
+        Args:
+            loop: The loop.
+            answers: Number of the call -> its answer.
+            seconds: The audit's time at which they came.
+        """
+
     def after_answers(self, loop: "Loop") -> None:
         """React to answers that were committed and learnt from."""
 
@@ -317,7 +326,8 @@ class Loop:
         for hook in self.hooks:
             hook.on_received(self, answers.values())
         for number, error in self._take_answers(answers).items():
-            self.take_back([self.queue.expect(number)], sent=True)
+            if number in self.queue:
+                self.take_back([self.queue.expect(number)], sent=True)
             raise error
 
     def _checked(self, number: int, answer: object) -> AnyAnswer:
@@ -346,6 +356,10 @@ class Loop:
             self.budget.pay(row.cost)
         if not self.uncommitted:
             self.draw_order.catch_up()
+        unjudged = {n: drawn[n] for n, e in errors.items() if getattr(e, "part", "") == "oracle"}
+        with self.step():
+            for hook in self.hooks:
+                hook.on_unjudged(self, unjudged, seconds)
         for hook in self.hooks:
             hook.after_answers(self)
         return errors

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from adaptive_vtt import QuestionSpace, strategies, surrogates
+from adaptive_vtt import Audit, QuestionSpace, strategies, surrogates
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli import main
 from adaptive_vtt.engine.belief import posterior_of
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles import OracleDefaults
+from adaptive_vtt.oracles import Correctness, OracleDefaults
 from adaptive_vtt.oracles.paired import Paired
 from adaptive_vtt.relations import LabelPreserving, Transformed, resolve
 from adaptive_vtt.relations.base import follow_up_of, truth_after
 from adaptive_vtt.surrogates import Posterior
-from adaptive_vtt.testing import tiny_dataset
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome, PairedAnswer, Sample
 from adaptive_vtt.utils.other_code import users
 
@@ -212,7 +213,7 @@ def test_faults_of_this_package_keep_their_traceback() -> None:
 PARTS = """
 import numpy as np
 
-from adaptive_vtt.oracles import OracleDefaults
+from adaptive_vtt.oracles import Correctness, OracleDefaults
 from adaptive_vtt.oracles.paired import Paired
 
 
@@ -315,3 +316,34 @@ def test_an_audit_that_a_part_ended_is_resumed_with_the_part_mended(
     assert not ended.value.code
     warned = " ".join(capsys.readouterr().out.split())
     assert "the code of oracle.kind was mended after an error" in warned
+
+
+class Failing(Correctness):
+    """An oracle of a user, which raises an error at its third judgement until it is mended."""
+
+    left = 2
+
+    def judge(self, *case: Any) -> Outcome:
+        Failing.left -= 1
+        if Failing.left == -1:
+            raise ValueError("a fault")
+        return super().judge(*case)
+
+
+def test_an_answer_that_an_oracle_failed_to_judge_is_kept_and_not_paid_for_again(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel(answers="one")
+
+    def begun() -> Audit:
+        space = QuestionSpace(tiny_dataset(8, 2), ["identity"], oracle=Failing())
+        return Audit(space, model, journal=tmp_path / "j.db", budget=6, batch=4, surrogate=False)
+
+    with begun() as audit, pytest.raises(InputError, match="raised ValueError: a fault"):
+        audit.run()
+    assert len(model.asked) == 4
+    with begun() as audit:
+        assert audit.cost == 4.0
+        assert (audit.run().calls, audit.cost) == (6, 6.0)
+        verify(audit.journal)
+    assert len(model.asked) == len({*model.asked}) == 6
