@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from ..datasets import Dataset, as_dataset
-from ..datasets.table import Labels
+from ..datasets.table import Labels, Metadata
 from ..errors import InputError, unexpected
 from ..journal import recall
 from ..journal.files import JOURNAL
@@ -91,6 +91,7 @@ def audit(
     *,
     labels: Labels | None = None,
     concepts: list[str] | None = None,
+    metadata: Metadata | None = None,
     relations: Iterable[str | Relation] | None = None,
     oracle: Oracle | str | None = None,
     severities: Iterable[int] | None = None,
@@ -110,7 +111,10 @@ def audit(
         model: A function (list of images -> n x C of P(yes)) or any other model; see ``Audit``.
         labels: Labels of images, if the data has none. Their index, or a column, may name files.
         concepts: Names of the model's answers for data without labels, or the columns of a table
-            to ask about. Default None: all.
+            to ask about. Default None: all columns of labels.
+        metadata: Columns of the table that describe images, or a table with a row per image, joined
+            as labels are. ``targets=["group:site"]`` certifies each value of a column. Default
+            None: all columns that are no labels.
         relations: Image changes. Default None: those that suit the data.
         oracle: Rule by which an answer is wrong, or its name. Default None: the one that suits the
             data.
@@ -131,11 +135,11 @@ def audit(
     relations = None if relations is None else list(relations)
     severities = None if severities is None else list(severities)
     parts: dict[str, Any] = {"relations": relations, "oracle": oracle, "severities": severities}
-    is_space = isinstance(data, QuestionSpace)
-    if is_space and (labels is not None or concepts is not None):
-        got = "labels or concepts, too"
+    is_space, given = isinstance(data, QuestionSpace), (labels, concepts, metadata)
+    if is_space and any(part is not None for part in given):
+        got = "labels, concepts or metadata, too"
         raise unexpected("data", "a QuestionSpace alone", got, "leave them out")
-    asked = questions(data if is_space else as_dataset(data, labels, concepts), **parts)
+    asked = questions(data if is_space else as_dataset(data, *given), **parts)
     journal = None if out is None else Path(out) / JOURNAL
     adapted, best, own = adapted_model(model_of(model)), Choice(), asked.options(options)
     group = own.get("certify")
@@ -145,7 +149,8 @@ def audit(
         own = changed(own, WHOLE)
     elif begun is None and not sample:
         own, best = chosen(space, adapted, own)
-    notes = {} if labels is not None else _kept(data, {"concepts": concepts, **parts, **own})
+    call = {"concepts": concepts, "metadata": metadata, **parts, **own}
+    notes = {} if labels is not None else _kept(data, call)
     notes |= {"trial_calls": best.calls} if best.calls else {}
     if on_progress and space.dataset.has_images:  # which takes seconds, and prints nothing else
         print(f"preparing: reading your {len(space.dataset):,} images ...", file=sys.stderr)
@@ -180,8 +185,8 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
     """
     arguments = dict(call)
     parts = {name: arguments.pop(name) for name in ("relations", "oracle", "severities")}
-    data = as_dataset(arguments.pop("data"), concepts=arguments.pop("concepts"))
-    asked = questions(data, **parts)
+    read = {name: arguments.pop(name, None) for name in ("concepts", "metadata")}
+    asked = questions(as_dataset(arguments.pop("data"), **read), **parts)
     return Audit(asked.space, model, **asked.options({**arguments, **options}))
 
 
@@ -191,7 +196,7 @@ def census(data: Any, model: ModelSource, **options: Any) -> Result:
     Args:
         data: A folder, a table, images, a Dataset or a QuestionSpace, as in ``audit``.
         model: The model, as in ``audit``.
-        **options: Other arguments of ``audit`` (``labels``, ``relations``, ``severities``, ``out``
+        **options: Other arguments of ``audit`` (``labels``, ``metadata``, ``relations``, ``out``
             ...) and of ``Audit``, but no goal such as ``half_width``. ``targets`` are added to
             those of all kinds. ``out`` also gets a folder tables/.
 

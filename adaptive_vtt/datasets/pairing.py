@@ -1,16 +1,17 @@
 """Pair labels with images: by the names of files where they have any, else by position."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError, some, unexpected
 from ..types import Indices
-from .scanning import ENDINGS, NUMBERED, folded
+from .columns import label_cells
+from .scanning import ENDINGS, NAMES, NUMBERED, folded
 
 Rows = pd.DataFrame | pd.Series
 
@@ -49,47 +50,79 @@ class Pairing:
         return rows if self.order is None else rows.take(self.order)
 
 
-def paired(table: Rows, files: Sequence[str] | None) -> Pairing:
-    """Pair the rows of a table of labels with images.
+class _Names(NamedTuple):
+    """Names of n rows, by which they may be joined with files."""
+
+    source: str
+    """"the index", or the column."""
+    names: list[str]
+    rows: dict[int, int]
+    """The row of each file that is named."""
+    column: Any
+    """The column; None for the index."""
+    numbers: bool
+    """Whether the column is whole numbers."""
+    meant: bool
+    """Whether they seem to be names of files: by their endings, or the column's name."""
+
+
+def paired(table: Rows, files: Sequence[str] | None, where: str = "labels") -> Pairing:
+    """Pair the rows of a table with images.
 
     Args:
-        table: The table. Its index, or a column of texts, names the image files, with or without
-            folders and ending; or rows are in the order of the images, and the index is 0, 1 ...
+        table: The table. Its index, or a column, names the image files, with or without folders and
+            ending; or rows are in the order of the images, and the index is 0, 1 ... A column of
+            whole numbers counts if neither the index nor texts name all files.
         files: The names of n image files; None for images without names.
+        where: Name of the table, for errors.
 
     Raises:
-        InputError: Names match some files only, or the index is other numbers.
+        InputError: Names match some files only, or none though they seem to be names, or the index
+            is other numbers.
     """
     if files is None:
-        _check_counted(table.index, "labels")
+        _check_counted(table.index, where)
         return Pairing(table.index)
-    cells = table.items() if isinstance(table, pd.DataFrame) else ()
-    texts = {n: c for n, c in cells if c.is_unique and all(isinstance(x, str | Path) for x in c)}
-    sources = {f"column {str(name)!r}": column for name, column in texts.items()}
-    if not _is_counted(table.index):
-        sources = {"the index": table.index.to_series(), **sources}
-    names = {source: [str(name) for name in rows] for source, rows in sources.items()}
-    rows = {source: _rows(own, files) for source, own in names.items()}
-    whole = [source for source, own in rows.items() if len(own) == len(files) == len(table)]
+    sources = [*_sources(table, files)]
+    complete = [s for s in sources if len(s.rows) == len(files) == len(table)]
+    whole = [s for s in complete if not s.numbers] or complete
     if whole:
-        orders = {source: [rows[source][k] for k in range(len(files))] for source in whole}
-        order = orders[whole[0]]
-        if any(other != order for other in orders.values()):
-            got = f"{' and '.join(whole)}, which differ"
-            raise unexpected("labels", "one name of each file", got, "leave one out")
-        columns = tuple(name for name in texts if f"column {str(name)!r}" in whole)
-        return Pairing(table.index, np.array(order), columns, f"joined with files by {whole[0]}")
-    best = max(rows, key=lambda source: len(rows[source]), default="")
-    if best and 2 * len(rows[best]) >= min(len(files), len(table)):
-        raise _unmatched(names[best], files, rows[best], best)
-    _check_counted(table.index, "labels")
-    if not _is_counted(table.index):
-        expected = f"an index of file names, such as {Path(files[0]).name!r}"
-        remedy = "add a column of file names, or reset_index(drop=True) if rows are in the order "
-        remedy += "of the files"
-        raise unexpected("labels", expected, f"{names['the index'][0]!r} ...", remedy)
+        if any(other.rows != whole[0].rows for other in whole):
+            got = f"{' and '.join(s.source for s in whole)}, which differ"
+            raise unexpected(where, "one name of each file", got, "leave one out")
+        order = np.array([whole[0].rows[k] for k in range(len(files))])
+        named = [s.column for s in complete if s.rows == whole[0].rows]
+        columns = tuple(column for column in named if column is not None)
+        return Pairing(table.index, order, columns, f"joined with files by {whole[0].source}")
+    sources = [s for s in sources if s.meant or not s.numbers]
+    best = max(sources, key=lambda s: (len(s.rows), s.meant), default=None)
+    if best and (best.meant or 2 * len(best.rows) >= min(len(files), len(table))):
+        raise _unmatched(best, files, where)
+    _check_counted(table.index, where)
     first = [f"{Path(name).name} is row {k}" for k, name in enumerate(files[:2], start=1)]
     return Pairing(table.index, remark=f"in the order of the files: {', '.join(first)} ...")
+
+
+def _sources(table: Rows, files: Sequence[str]) -> Iterator[_Names]:
+    """Yield the index and the columns that may name files.
+
+    A column of labels does not, and one that counts rows only does if it names each file.
+    """
+    meant = not is_numbers(table.index)
+    if not is_counted(table.index) and (meant or table.index.is_unique):
+        names = [*map(str, table.index)]
+        yield _Names("the index", names, _rows(names, files), None, False, meant)
+    for column, cells in table.items() if isinstance(table, pd.DataFrame) else ():
+        texts = all(isinstance(cell, str | Path) for cell in cells)
+        numbers = is_numbers(pd.Index(cells)) and bool((cells % 1 == 0).all())
+        meant = str(column).lower() in NAMES["name_columns"]
+        meant |= texts and all(Path(cell).suffix.lower() in ENDINGS for cell in cells)
+        fit = (texts or numbers) and (cells.is_unique or (texts and meant))
+        if fit and label_cells(cells).odd.any():
+            names = [str(int(cell)) if numbers else str(cell) for cell in cells]
+            rows = _rows(names, files)
+            if len(rows) == len(files) or names != [*map(str, range(len(names)))]:
+                yield _Names(f"column {str(column)!r}", names, rows, column, numbers, meant)
 
 
 def check_unique(names: Sequence[str], what: str, where: str, places: str = "rows") -> None:
@@ -106,14 +139,14 @@ def is_numbers(index: "pd.Index[Any]") -> bool:
     return index.inferred_type in ("integer", "floating")
 
 
-def _is_counted(index: "pd.Index[Any]") -> bool:
+def is_counted(index: "pd.Index[Any]") -> bool:
     """Return whether an index is 0, 1 ... n - 1 in order."""
     return index.equals(pd.RangeIndex(len(index)))
 
 
 def _check_counted(index: "pd.Index[Any]", where: str) -> None:
     """Raise InputError if an index is numbers other than 0, 1 ... n - 1 in order."""
-    if is_numbers(index) and not _is_counted(index):
+    if is_numbers(index) and not is_counted(index):
         repeated = [f"{number} twice" for number in index[index.duplicated()]]
         numbers = ", ".join((repeated or [*map(str, index)])[:3])
         remedy = "reset_index(drop=True) if rows are in the order of the images, else set_index "
@@ -154,16 +187,23 @@ def _form(name: str, depth: int, similar: bool) -> str:
     return "/".join(parts)
 
 
-def _unmatched(
-    names: Sequence[str], files: Sequence[str], rows: dict[int, int], source: str
-) -> InputError:
+def _unmatched(source: _Names, files: Sequence[str], where: str) -> InputError:
     """Return the error for rows without a file, or files without a row."""
-    check_unique(names, "file name", f"labels, {source}")
+    names, rows, place = source.names, source.rows, f"{where}, {source.source}"
+    check_unique(names, "file name", place)
+    more = [name for row, name in enumerate(names) if row not in {*rows.values()}]
     lacking = [Path(file).name for k, file in enumerate(files) if k not in rows]
+    if 2 * len(rows) < min(len(files), len(names)):
+        expected = f"names of image files, such as {Path(files[0]).name!r}"
+        drop = "reset_index(drop=True)"
+        drop = drop if source.column is None else f"drop(columns={source.column!r})"
+        remedy = f"write the files' names, or {drop} if rows are in the order of the files"
+        got = f"{more[0]!r} ({len(rows):,} of {len(files):,} match)"
+        return unexpected(place, expected, got, remedy)
     if lacking:
         got = f"none for {len(lacking):,} of {len(files):,}, such as {lacking[0]!r}"
+        got += f" ({more[0]!r} names no file)" if more else ""
         remedy = "add their rows (empty cells: unknown), or leave the files out"
-        return unexpected(f"labels, {source}", "a row for each image file", got, remedy)
-    more = [name for row, name in enumerate(names) if row not in {*rows.values()}]
+        return unexpected(place, "a row for each image file", got, remedy)
     got = f"{more[0]!r}, which names none ({len(more):,} of {len(names):,} rows)"
-    return unexpected(f"labels, {source}", "names of image files", got, "leave such rows out")
+    return unexpected(place, "names of image files", got, "leave such rows out")

@@ -22,16 +22,17 @@ from ..errors import InputError, check_known, listed, some, unexpected
 from ..utils.files import contents, near_file, regular
 from ..utils.tables import MAX_HEADER
 from ..utils.web import text_of
-from .base import Dataset
+from .base import Dataset, adapted_dataset
+from .columns import label_cells, odd_label, sorted_columns, words_of
 from .formats import folders, table_file
 from .formats.coco import PARTS
 from .formats.endobench import NEEDED
 from .formats.image_rows import parquet_file
-from .formats.table_file import TABLES, ImageNames, odd_label
+from .formats.table_file import TABLES, ImageNames
 from .formats.yolo import yolo_folders
 from .kinds import REGISTRY
 from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
-from .table import Labels, as_labels, image_ids, label_cells, labels_of_images, of_rows
+from .table import Labels, Metadata, described, from_table, image_ids, is_names, of_rows
 
 VOC = ("Annotations", "JPEGImages")
 """Folders of a dataset in the layout of PASCAL VOC."""
@@ -67,26 +68,29 @@ class Layout:
         """Return the dataset; raise InputError if a part of it cannot be used."""
         return REGISTRY.get(self.kind)(self.path, **self.options)
 
-    def about(self, concepts: list[str] | None) -> Dataset:
-        """Return the dataset with certain concepts.
+    def about(self, concepts: list[str] | None, metadata: Any = None) -> Dataset:
+        """Return the dataset with certain concepts and metadata.
 
         Args:
             concepts: Columns of a table, or names of the concepts that masks or images show. None:
                 all of the dataset.
+            metadata: Columns that describe samples. None: those of the dataset.
 
         Raises:
-            InputError: The dataset has further concepts, or lacks one.
+            InputError: The dataset has further concepts, or lacks a concept or column.
         """
         options = {**self.options}
-        if concepts and self.kind == "table" and "class_column" not in options:
-            known = [*options.get("concepts", ()), *options.get("metadata", ())]
-            options["concepts"] = concepts
-            options["metadata"] = [name for name in known if name not in concepts]
+        if self.kind == "table" and (concepts or metadata):
+            columns = None if "class_column" in options else concepts
+            options |= {"concepts": columns, "metadata": metadata}
         elif concepts and self.kind == "images":
             options["concepts"] = concepts
         elif concepts and self.kind == "masks" and len(concepts) == 1:
             options["concept"] = concepts[0]
-        return _only(replace(self, options=options).load(), concepts)
+        dataset = _only(replace(self, options=options).load(), concepts)
+        for name in metadata or ():
+            check_known("metadata column", name, adapted_dataset(dataset).metadata_columns)
+        return dataset
 
 
 @dataclass(frozen=True)
@@ -306,7 +310,7 @@ def not_read(folder: Contents, layout: Layout | None) -> str:
 
 def split_rank(path: Path, root: Path) -> int:
     """Return the index in ORDER of the split in a path below the root, len(ORDER) without one."""
-    words = _words(path.relative_to(root).as_posix())
+    words = words_of(path.relative_to(root).as_posix())
     return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
 
 
@@ -327,7 +331,10 @@ def _left_alone(tables: list[Path]) -> str:
 
 
 def as_dataset(
-    data: Any, labels: Labels | None = None, concepts: list[str] | None = None
+    data: Any,
+    labels: Labels | None = None,
+    concepts: list[str] | None = None,
+    metadata: Metadata | None = None,
 ) -> Dataset:
     """Return data in any form as a dataset.
 
@@ -337,7 +344,9 @@ def as_dataset(
             (x C).
         labels: Labels of images, as ``from_table`` accepts them. Default None: truths are unknown.
         concepts: Columns of a table to ask about, or, without labels, names of the concepts that a
-            model answers about. Default None: all columns, or "image".
+            model answers about. Default None: all columns of labels, or "image".
+        metadata: Names of columns that describe images, or a table or columns with a row per image,
+            which are joined as labels are. Default None: all other columns of a table.
 
     Returns:
         The dataset.
@@ -345,15 +354,19 @@ def as_dataset(
     Raises:
         InputError: The data has another form, or lacks one of the concepts.
     """
+    if isinstance(data, Dataset) and metadata is not None:
+        raise unexpected("data", "a Dataset alone", "metadata, too", "give them to the Dataset")
     if isinstance(data, Dataset):
         return _only(data, concepts)
-    if labels is None and isinstance(data, str | Path):
+    if isinstance(data, str | Path) and labels is None:
         layout = recognised(data)
         if layout.apart and concepts is None:
             warnings.warn(f"{data}: {layout.apart}", stacklevel=3)
-        return layout.about(concepts)
-    if labels is None and isinstance(data, pd.DataFrame):
-        return _of_rows(data, concepts)
+        named = is_names(metadata)
+        dataset = layout.about(concepts, metadata if named else None)
+        return dataset if named else described(dataset, metadata)
+    if isinstance(data, pd.DataFrame) and labels is None:
+        return _of_rows(data, concepts, metadata)
     images = image_files(Path(data)) if isinstance(data, str | Path) else data
     if not isinstance(images, list | tuple | np.ndarray) or not len(images):
         expected = "a Dataset, a folder, a table of labels or a list of images"
@@ -361,12 +374,9 @@ def as_dataset(
     if labels is None:
         ids = image_ids(images) or [str(number) for number in range(len(images))]
         unknown = pd.DataFrame(np.nan, ids, concepts or [folders.NOTHING])
-        return of_rows(images, unknown, name="images")
-    table, pairing = labels_of_images(labels, images)
-    if isinstance(labels, pd.DataFrame) and concepts:
-        table = table[_known(concepts, table)]
-    dataset = of_rows(images, table, name="images")
-    dataset.remarks = {"labels": pairing.remark} if pairing.remark else {}
+        return described(of_rows(images, unknown, name="images"), metadata)
+    chosen = concepts if isinstance(labels, pd.DataFrame) else None
+    dataset = from_table(images, labels, concepts=chosen, metadata=metadata, name="images")
     return _only(dataset, concepts)
 
 
@@ -376,13 +386,6 @@ def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
         expected = f"those of the data, {listed(dataset.concepts, 6)}, or to be left out"
         raise unexpected("concepts", expected, listed(concepts, 6))
     return dataset
-
-
-def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
-    """Return the concepts. Raise InputError for one that is no column of the table."""
-    for name in concepts:
-        check_known("concept", name, [*map(str, table)], "concepts")
-    return concepts
 
 
 # -- tables ----------------------------------------------------------------------------
@@ -411,11 +414,12 @@ def _table(path: Path, below: list[Path]) -> Layout:
     file, options = None, dict[str, Any]()
     if best is not None and shares[best] >= MOST:
         file, options["images"] = best[0], best[1][0] if len(best[1]) == 1 else [*best[1]]
-    roles = _roles(table.drop(columns=[file] if file else []), str(path))
+    others = table.drop(columns=[file] if file else [])
+    columns = sorted_columns(others, str(path), strict=False)
+    id_column = columns.names
     if file is not None and table[file].is_unique:
-        roles["metadata"] += [roles["id_column"]] if roles["id_column"] else []
-        roles["id_column"] = file
-    elif roles["id_column"]:
+        id_column = str(file)
+    elif id_column:
         options["file_column"] = file
     else:
         column = file or table.nunique().idxmax()
@@ -427,92 +431,35 @@ def _table(path: Path, below: list[Path]) -> Layout:
             f"among {', '.join(map(str, table))}; {value!r} stands more than once in "
             f"{str(column)!r}: rows {rows}"
         )
-    odd = {name: text for name in roles["metadata"] if (text := odd_label(table[name]))}
+    metadata = [name for name in columns.metadata if name != id_column]
+    odd = {name: text for name in metadata if (text := odd_label(table[name]))}
     cautions = [
         f"column {name!r} was taken for metadata: {text}; {MEND}" for name, text in odd.items()
     ]
     cautions += [
         f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
         f'and 1: class_column = "{name}" in [dataset] asks about it'
-        for name in roles["metadata"]
-        if str(name).lower() in NAMES["class_columns"] and name not in odd
+        for name in metadata
+        if name.lower() in NAMES["class_columns"] and name not in odd
     ]
-    kept = {k: v for k, v in {**options, **roles}.items() if v}
-    return Layout("table", path, kept, "; ".join(cautions))
+    options |= {"id_column": id_column, "concepts": columns.concepts}
+    options |= {"class_column": columns.classes, "metadata": metadata}
+    return Layout("table", path, {k: v for k, v in options.items() if v}, "; ".join(cautions))
 
 
 MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml"
 
 
-def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
+def _of_rows(table: pd.DataFrame, concepts: list[str] | None, metadata: Metadata | None) -> Dataset:
     """Return the dataset of a table in memory with a column of image files."""
-    table = table.rename(columns=str)
     texts = table.astype(object)
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
         raise InputError(
             "data: expected a column of image files, as seen from this folder, got none among "
-            f"{some([*texts], 6)}; give the folder of images as data and the table as labels="
+            f"{some([*map(str, texts)], 6)}; give the folder of images as data and the table as "
+            "labels="
         )
     here = Folder(Path(), allow_outside=True)
     paths = [table_file.near_image(here, name) for name in texts[files[0]].astype(str)]
-    roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
-    id_column, chosen = roles["id_column"], roles["class_column"] or roles["concepts"]
-    if concepts and not roles["class_column"]:
-        chosen = _known(concepts, texts)
-    others = [*roles["concepts"], *roles["metadata"], *filter(None, [id_column])]
-    others = [name for name in others if name not in chosen]
-    ids = texts[id_column].tolist() if id_column else image_ids(paths)
-    dataset = of_rows(
-        [path for path in paths if path is not None],
-        as_labels(table[chosen]).set_axis([*map(str, ids or [])], axis=0),
-        metadata=texts[others] if others else None,
-    )
-    return _only(dataset, concepts)
-
-
-def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
-    """Return the roles of a table's columns as options of ``read_table``.
-
-    Columns of 0, 1 and empty cells, or of yes and no, are concepts. If no column has 0 and 1, a
-    column called "class" or the like names the class; without one, the only column does whose
-    values repeat.
-
-    Args:
-        table: The table without its column of image files. Cells are texts.
-        where: Name of the table, for errors.
-
-    Raises:
-        InputError: There is neither a column of labels nor one of classes.
-    """
-    known = table.mask(table.isin(table_file.EMPTY))
-    cells = {c: label_cells(table[c]) for c in table}
-    concepts = [c for c in table if cells[c].truths.notna().any() and not cells[c].odd.any()]
-    numbers = any(pd.to_numeric(known[c], errors="coerce").notna().any() for c in concepts)
-    class_columns = [c for c in known if str(c).lower() in NAMES["class_columns"]]
-    if not numbers and class_columns:
-        concepts = []
-    unique = [c for c in known if c not in concepts and known[c].is_unique]
-    classes = None
-    if not concepts:
-        others = known.drop(columns=unique)
-        repeating = [c for c in others if 2 <= others[c].nunique() <= len(others) / 2]
-        repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]
-        only = repeating if len(repeating) == 1 else []
-        class_columns = [c for c in class_columns if c in others] or only
-        if not class_columns:
-            expected = "a column of 0 and 1, or yes and no, per concept, or one that names the "
-            raise InputError(
-                f"{where}: expected {expected}class, got neither among "
-                f"{', '.join(map(str, table))}{table_file.odd_cells(table)}; write labels so, or "
-                "call the column 'class', or name it: class_column = ... in [dataset]"
-            )
-        classes = str(class_columns[0])
-    id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
-    metadata = [c for c in table if c not in (id_column, classes, *concepts)]
-    roles = {"id_column": id_column, "concepts": concepts}
-    return {**roles, "class_column": classes, "metadata": metadata}
-
-
-def _words(name: object) -> list[str]:
-    return re.split(r"[^a-z]+", str(name).lower())
+    return from_table(paths, table, concepts=concepts, metadata=metadata, name="images")

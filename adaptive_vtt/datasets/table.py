@@ -6,8 +6,8 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,19 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, check_known, some, unexpected
+from ..errors import InputError, check_known, listed, unexpected
 from ..types import UNKNOWN, Ask, Box, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
 from ..utils.mask_values import as_mask, read_mask
 from .base import HeldTruths, finite_rows
+from .columns import label_cells, one_per_class, sorted_columns
 from .pairing import Pairing, check_unique, is_numbers, paired
-from .scanning import NAMES, by_number, image_files
+from .scanning import image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
 """Labels, n x C of 0, 1 or NaN, or n names of classes; see ``as_labels``."""
-_WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
-"""Matches a whole number that is written with decimals."""
+Metadata = Sequence[str] | pd.DataFrame | pd.Series | Mapping[str, Any]
+"""Names of columns of the table of labels, or a row, or a cell of each column, per image."""
 
 
 def as_labels(labels: Labels) -> pd.DataFrame:
@@ -82,95 +83,6 @@ def _file_names(images: Any) -> list[str] | None:
     return [str(image) for image in rows] if named else None
 
 
-def labels_of_images(labels: Labels, images: Any) -> tuple[pd.DataFrame, Pairing]:
-    """Return labels with a row per image, in the order of the images, and how they were paired.
-
-    Args:
-        labels: Labels, as ``as_labels`` accepts them.
-        images: n images, as ``from_table`` accepts them.
-
-    Raises:
-        InputError: Labels have another form, or ``paired`` refuses their index.
-    """
-    rows = labels if isinstance(labels, pd.DataFrame | pd.Series) else as_labels(labels)
-    if images is None:
-        return as_labels(rows), Pairing(rows.index)
-    files = _file_names(images)
-    pairing = paired(rows, files)
-    table = as_labels(pairing.along(rows)).drop(columns=[*pairing.columns])
-    ids = image_ids(images)
-    if ids is not None and len(ids) == len(table) and is_numbers(table.index):
-        table = table.set_axis(ids, axis=0)
-    return table, pairing
-
-
-def one_per_class(classes: pd.Series) -> pd.DataFrame:
-    """Return n x C of 0 and 1 from the class of each sample, NaN for a sample without a class.
-
-    Columns are in the order of ``by_number``. A cell may name several classes, separated by bars,
-    semicolons or commas, if one of them is the only class of another cell.
-    """
-    names = classes.map(class_name, na_action="ignore")
-    known = {*names.dropna()}
-    for mark in "|;,":
-        parts = {p.strip() for name in known if mark in name for p in name.split(mark)}
-        if parts & known:
-            several = names.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
-            return several.str.get_dummies(mark).astype(float).where(names.notna())
-    columns = sorted(known, key=by_number)
-    table = {name: (names == name).astype(float).where(names.notna()) for name in columns}
-    return pd.DataFrame(table, index=classes.index)
-
-
-def class_name(cell: Any) -> str:
-    """Return the name of a class in a cell: "3" for 3, 3.0, "3" and "3.0"."""
-    return _WHOLE.sub(r"\1", str(cell).strip())
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The n cells of a column of labels.
-
-    Attributes:
-        texts: The cells as texts.
-        truths: 1, 0 or NaN for unknown.
-        odd: True for cells that are no labels.
-    """
-
-    texts: pd.Series
-    truths: pd.Series
-    odd: pd.Series
-
-    @property
-    def remark(self) -> str:
-        """Return how cells other than 0 and 1 were read, with their counts; "" without any."""
-        parts = []
-        readings = self.truths.map({1: "yes", 0: "no"}).fillna("unknown")[~self.odd]
-        for reading in ("yes", "no", "unknown"):
-            counts = self.texts[readings.index][readings == reading].value_counts()
-            counts = counts.drop(["0", "1", "0.0", "1.0", "nan"], errors="ignore")
-            if len(counts):
-                cells = some([f"{t or 'empty'!r} ({n:,})" for t, n in counts.items()], 4)
-                parts.append(f"{cells} as {reading}")
-        return f"read {'; '.join(parts)}" if parts else ""
-
-
-def label_cells(cells: pd.Series) -> Cells:
-    """Read a column of labels: 0 and 1, words such as yes and no in any case, or empty cells.
-
-    In a column with 0, -1 means uncertain, as in labels of chest X-rays, and is unknown. In other
-    columns -1 may mean No, so it is no label.
-    """
-    texts = cells.astype(str).str.strip()
-    words = texts.str.casefold().str.replace(r"^(-?\d),(0+)$", r"\1.\2", regex=True)  # 1,0 is 1
-    numbers = pd.to_numeric(words, errors="coerce")
-    truths = numbers.where(numbers.isin((0, 1))).fillna(words.map(WORDS)).astype(float)
-    missing = cells.isna() | words.isin(NAMES["missing"])
-    if (truths == 0).any():
-        missing |= numbers == -1
-    return Cells(texts, truths, truths.isna() & ~missing)
-
-
 class Rows(Protocol):
     """Images that are read one by one."""
 
@@ -187,8 +99,6 @@ class Measured(Protocol):
         """Return the number of pixels of an image, NaN if its header cannot be read."""
 
 
-WORDS = {**dict.fromkeys(NAMES["yes"], 1), **dict.fromkeys(NAMES["no"], 0)}
-"""Word for a label, in lower case -> 1 or 0."""
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
 
@@ -384,12 +294,53 @@ def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
         raise unexpected(where, expected, f"{mask[0]} x {mask[1]}")
 
 
+def described(dataset: Any, metadata: Metadata | None, labels: Pairing | None = None) -> Any:
+    """Add metadata to a dataset, and return it; columns replace others of their names.
+
+    Args:
+        dataset: A ``TableDataset``.
+        metadata: A table, a column, or the cells of each column. They are joined by their index if
+            it is that of the labels, else as labels are. None: no more.
+        labels: How labels were paired with the images. Default None: they are named by their ids.
+
+    Raises:
+        InputError: The dataset or metadata are of another form, or ``paired`` refuses them.
+    """
+    if metadata is None:
+        return dataset
+    if isinstance(metadata, pd.Series):
+        metadata = metadata.to_frame(metadata.name or "metadata")
+    try:
+        rows = pd.DataFrame(metadata).rename(columns=str)
+    except (TypeError, ValueError):
+        rows = pd.DataFrame()
+    if rows.empty or not isinstance(dataset, TableDataset):
+        expected = "a row per image, or names of columns of a table of labels"
+        raise unexpected("metadata", expected, f"{type(metadata).__name__} for {dataset!r}")
+    labels = labels or Pairing(pd.Index(dataset.ids))
+    same = rows.index.is_unique and {*rows.index} == {*labels.index}
+    rows = rows.loc[labels.index] if same else rows
+    plain, own = rows.reset_index(drop=True) if same else rows, labels
+    if not same or is_numbers(rows.index):  # numbers may count rows that have names, too
+        own = paired(plain, _file_names(dataset.images), "metadata")
+    named = own is not labels and own.order is not None
+    rows = own.along(plain).drop(columns=[*own.columns]) if named else labels.along(rows)
+    if len(rows) != len(dataset):
+        raise unexpected("metadata", f"{len(dataset)} (one per row of labels)", len(rows))
+    known = pd.DataFrame(index=range(len(rows))) if dataset.metadata is None else dataset.metadata
+    known = known.drop(columns=rows.columns, errors="ignore").reset_index(drop=True)
+    dataset.metadata = known.join(rows.reset_index(drop=True))
+    dataset.metadata_columns = (*map(str, dataset.metadata),)
+    return dataset
+
+
 def from_table(
     images: ImageSource | Path | str,
     labels: Labels,
     *,
+    concepts: Sequence[str] | None = None,
     features: npt.ArrayLike | None = None,
-    metadata: pd.DataFrame | None = None,
+    metadata: Metadata | None = None,
     masks: MaskSource | None = None,
     ignored: Sequence[Any] | None = None,
     skipped: Sequence[str] = (),
@@ -400,12 +351,15 @@ def from_table(
     Args:
         images: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
             or None if answers are recorded.
-        labels: n x C of 0, 1 or NaN (unknown), with a column per concept; or an array, or n
-            classes, see ``as_labels``. If the index or a column of texts names the image files,
-            rows are joined by it. Else rows, and all other parts, are in the order of the images,
-            and a text index names the samples.
+        labels: A table with a row per image; or n x C of 0, 1 or NaN (unknown), or n classes, see
+            ``as_labels``. If the index or a column names the image files, rows are joined by it.
+            Else rows, and all other parts, are in the order of the images, and a text index names
+            the samples.
+        concepts: Columns of labels of the table. Default None: those of 0, 1 and empty cells, or
+            the one that names classes, see ``sorted_columns``.
         features: Features by which samples are similar, n x d.
-        metadata: n rows of any values, joined by their index if it is that of the labels.
+        metadata: Columns of the table that describe images, or n rows of any values, joined as
+            labels are. Default None: all columns of the table that are no labels.
         masks: Concept -> n arrays (H x W, bool, or uint8 of two values far apart), paths, or
             functions that return an array; None for a sample without a mask.
         ignored: n masks of the pixels that scores ignore, in one of these forms.
@@ -417,20 +371,46 @@ def from_table(
 
     Raises:
         InputError: A label is not 0, 1 or unknown, an id or a column repeats, parts differ in
-            length, masks are of no concept, or a file does not exist. The index of labels names
-            some images only, or is numbers other than 0, 1 ... in order.
+            length, masks are of no concept, or a file does not exist. Names match some images only,
+            or the index is numbers other than 0, 1 ... in order.
     """
     if isinstance(images, str | Path):
         images = image_files(Path(images))
     images = [*images] if isinstance(images, pd.Series) else images
-    table, pairing = labels_of_images(labels, images)
-    parts: dict[str, Any] = {"features": features, "metadata": metadata, "ignored": ignored}
+    rows = as_labels(labels) if not isinstance(labels, pd.DataFrame | pd.Series) else labels
+    named: Any = metadata if is_names(metadata) else None
+    pairing, notes = Pairing(rows.index), dict[str, str]()
+    if images is not None:
+        pairing = paired(rows, _file_names(images))
+    table, others = pairing.along(rows), None
+    if isinstance(table, pd.DataFrame) and isinstance(labels, pd.DataFrame):
+        check_unique([*map(str, table)], "concept", "labels", "columns")
+        table = table.drop(columns=[c for c in pairing.columns if c not in (named or ())])
+        table = table.rename(columns=str)
+        columns = sorted_columns(table, "labels", concepts=concepts, metadata=named)
+        others, notes = table[columns.metadata], columns.notes
+        table = columns.truths(table)
+    elif named:
+        raise unexpected("metadata", "rows, as these labels have no such columns", listed(named))
+    table = as_labels(table)
+    ids = image_ids(images)
+    if ids is not None and len(ids) == len(table) and is_numbers(table.index):
+        table = table.set_axis(ids, axis=0)
+    parts: dict[str, Any] = {"features": features, "ignored": ignored}
     parts = {name: pairing.along(rows) for name, rows in parts.items()}
     if masks:
         parts["masks"] = {concept: [*pairing.along(own)] for concept, own in masks.items()}
+    parts["metadata"] = others if others is not None and others.shape[1] else None
     dataset = of_rows(images, table, skipped=skipped, name=name, **parts)
-    dataset.remarks = {"labels": pairing.remark} if pairing.remark else {}
+    described(dataset, None if named else metadata, pairing)
+    dataset.remarks = ({"labels": pairing.remark} if pairing.remark else {}) | notes
     return dataset
+
+
+def is_names(metadata: Any) -> bool:
+    """Return whether metadata are names of columns, or None."""
+    names = metadata if isinstance(metadata, list | tuple) else [1]
+    return metadata is None or all(isinstance(name, str) for name in names)
 
 
 def of_rows(
@@ -488,16 +468,17 @@ def _check_files(kind: str, sources: Sequence[Any], ids: Sequence[str]) -> None:
 
 def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -> Truths:
     """Return labels as 0, 1 or UNKNOWN; raise InputError for another value."""
-    try:
+    values = np.full(labels.shape, np.inf)
+    with suppress(TypeError, ValueError):
         values = labels.to_numpy(dtype=float, na_value=np.nan)
-    except (TypeError, ValueError):
+    if not (np.isnan(values) | (values == 0) | (values == 1)).all():
         columns = [label_cells(labels.iloc[:, k]) for k in range(labels.shape[1])]
-        values = np.column_stack([c.truths.mask(c.odd, np.inf) for c in columns])
-    wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
+        values = np.column_stack([column.truths.mask(column.odd, np.inf) for column in columns])
+    wrong = np.isinf(values)
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])
         got = f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
-        remedy = "take such a column out of the labels, or name the others in audit(concepts=)"
+        remedy = "correct that cell; or name the column in metadata if it holds no labels"
         raise unexpected("labels", "0, 1 or empty (unknown)", got, remedy)
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
 

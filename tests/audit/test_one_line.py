@@ -228,6 +228,31 @@ def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
     assert result.guarantee is not None
 
 
+GROUPS: dict[str, Any] = {"on_progress": False, "targets": ["overall", "group:site"]}
+
+
+def test_groups_are_certified_in_one_line(tmp_path: Path) -> None:
+    path = table(tmp_path, BINARY)
+    rows, images = pd.read_csv(path), path.parent / "images"
+    sites = rows[["id", "site"]].sample(frac=1, random_state=1)
+    both, one = (lambda i: [[0.2, 0.9]] * len(i)), (lambda i: [0.2] * len(i))
+    folders = class_folders(tmp_path / "classes")
+    for data, model, labels, metadata in (
+        (images, both, rows, None),
+        (images, both, rows, ["site"]),
+        (images, both, rows.drop(columns="site"), sites),
+        (images, one, None, sites),
+        (path, both, None, ["site"]),
+        (folders, classify, None, {"site": [*"xyxyxy"]}),
+    ):
+        result = avtt.audit(data, model, labels=labels, metadata=metadata, **GROUPS)
+        assert {name.split(":")[0] for name in result.targets["target"]} > {"site x", "site y"}
+    space = avtt.QuestionSpace(tiny_dataset())
+    for given, got in ((space, "labels, concepts or metadata, too"), (space.dataset, "metadata")):
+        with pytest.raises(InputError, match=rf"data: expected a .* alone, got {got}"):
+            avtt.audit(given, ScriptedModel(), metadata=["site"])
+
+
 # -- going on from the command line ------------------------------------------------------
 
 MODEL = "CLASSES = ('cat', 'dog', 'emu')\n{}\ndef other(images):\n    return classify(images)\n"

@@ -56,12 +56,11 @@ LABELS = [0, 1, 0, 1, 0, 1]
         ({"bright": LABELS, "picture": NAMES}, 'id_column = "picture" in'),
         ({"n": range(6), "file": [f"im-{n}.png" for n in range(6)]}, 'id_column = "file" in'),
         (
-            {"id": NAMES, "age": [40, 50] * 3, "bright": LABELS, "site": [*"ABABAB"]},
-            'metadata = ["age", "site"] in',
+            {"id": NAMES, "kind": [*"aabbcc"], "size": [*"ababcc"]},
+            "class_column = ... in [dataset]",
         ),
-        ({"id": NAMES, "kind": ["cat", "dog"] * 3}, 'class_column = "kind" in'),
         ({"id": NAMES, "bright": [0.1, 0.7, 0.2, 0.4, 0.3, 0.9]}, "cut probabilities at a thresh"),
-        ({"id": NAMES}, "a column of 0 and 1 a concept"),
+        ({"id": NAMES}, "write labels so, or call the column 'class'"),
         ({"id": [*NAMES[:5], "im-9"], "bright": LABELS}, "mend the name, remove the row, or leave"),
         ({"id": LABELS, "photo": NAMES, "bright": LABELS}, 'file_column = "photo" in'),
     ],
@@ -72,6 +71,19 @@ def test_a_table_that_does_not_fit_is_told_what_to_write(
     expected = rf"(?s)(labels\.csv|sample).*; .*{re.escape(remedy)}"
     with pytest.raises(InputError, match=expected):
         read_table(table(tmp_path, columns), tmp_path / "images")
+
+
+def test_columns_are_sorted_into_concepts_and_metadata(tmp_path: Path) -> None:
+    cells = {"id": NAMES, "age": [40, 50] * 3, "bright": LABELS, "site": [*"ABABAB"]}
+    path = table(tmp_path, cells)
+    dataset = read_table(path, tmp_path / "images")
+    assert (dataset.concepts, dataset.metadata_columns) == (("bright",), ("age", "site"))
+    for options in ({"concepts": ["bright"]}, {"metadata": ["site"]}):
+        assert read_table(path, **options).metadata_columns == ("age", "site")
+    named = read_table(path, concepts=["bright"], metadata=["site"])
+    assert (named.metadata_columns, named.remarks["age"]) == (("site",), "left out")
+    path.write_text("id,kind\n" + "".join(f"{n},{'ab'[k % 2]}\n" for k, n in enumerate(NAMES)))
+    assert read_table(path, tmp_path / "images").concepts == ("a", "b")
 
 
 def test_folders_and_files_that_are_not_there_are_told_from_empty_ones(tmp_path: Path) -> None:

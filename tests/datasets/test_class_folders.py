@@ -7,7 +7,7 @@ import pytest
 from adaptive_vtt import QuestionSpace, datasets
 from adaptive_vtt.audit.overview import overview
 from adaptive_vtt.datasets import UNKNOWN, as_dataset
-from adaptive_vtt.datasets.table import one_per_class
+from adaptive_vtt.datasets.columns import one_per_class
 from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import ids, picture, truths
 

@@ -47,10 +47,14 @@ def test_truths_are_those_of_the_table(labels):
 
 @pytest.mark.parametrize("value", [2, 0.5, "maybe", "1?", np.inf])
 def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value):
-    labels = pd.DataFrame({"drusen": [0, 1], "cyst": [1, value]}, index=["a", "b"], dtype=object)
+    cells = {"drusen": [0, 1, 1], "cyst": [1, value, 0]}
+    labels = pd.DataFrame(cells, index=["a", "b", "c"], dtype=object)
     message = rf"expected 0, 1 or empty .*, got .*{str(value).replace('?', '.')}.* 'b', .*'cyst'"
-    with pytest.raises(InputError, match=rf"{message}; .*audit\(concepts=\)"):
+    with pytest.raises(InputError, match=rf"{message}; correct that cell; or name the column in m"):
         from_table(None, labels)
+    dataset = from_table(None, labels, metadata=["cyst"])
+    assert (dataset.concepts, dataset.metadata_columns) == (("drusen",), ("cyst",))
+    assert dataset.remarks["cyst"].startswith("metadata: row 2 holds ")
 
 
 @pytest.mark.parametrize(

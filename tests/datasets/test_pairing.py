@@ -106,17 +106,25 @@ def refused(data: Any, labels: Any) -> str:
 def test_an_index_that_names_no_file_or_some_is_refused(folder: Path) -> None:
     rows = SHUFFLED.set_index("file")
     message = refused(folder, rows.rename(lambda name: f"x{name}"))
-    assert "labels: expected an index of file names, such as 'im00.png', got 'xim" in message
-    assert "; add a column of file names, or reset_index(drop=True) if rows are in" in message
+    assert (
+        "labels, the index: expected names of image files, such as 'im00.png', got 'xi" in message
+    )
+    assert "(0 of 12 match); write the files' names, or reset_index(drop=True) if" in message
+    message = refused(folder, SHUFFLED.assign(file="x" + SHUFFLED["file"]))
+    assert "labels, column 'file': expected names of image files, such as 'im00.png'" in message
+    assert "(0 of 12 match); write the files' names, or drop(columns='file') if rows" in message
     for partly in (rows.rename({"im03.png": "?"}), SHUFFLED.replace("im03.png", "?"), rows[:-1]):
         name = "im03.png" if len(partly) == 12 else SHUFFLED["file"].iloc[-1]
         message = refused(folder, partly)
-        assert f"a row for each image file, got none for 1 of 12, such as {name!r}; add" in message
+        assert f"a row for each image file, got none for 1 of 12, such as {name!r}" in message
+        assert ("('?' names no file); add their rows" in message) == (len(partly) == 12)
     message = refused(folder, pd.concat([rows, rows[:2].rename(lambda name: f"more{name}")]))
     assert "expected names of image files, got 'moreim" in message
     assert "(2 of 14 rows); leave such rows out" in message
     twice = pd.concat([rows[1:], rows[1:2]])
-    assert f"file name {rows.index[1]!r} stands twice, in rows 1, 12" in refused(folder, twice)
+    for repeated in (twice, twice.reset_index()):
+        message = refused(folder, repeated)
+        assert f"file name {rows.index[1]!r} stands twice, in rows 1, 12" in message
     other = SHUFFLED.assign(copy=SHUFFLED["file"].to_numpy()[::-1])
     assert "got column 'file' and column 'copy', which differ" in refused(folder, other)
 
@@ -131,6 +139,7 @@ def test_numbers_in_another_order_are_refused(folder: Path) -> None:
             assert refused(images, rows["bright"]) == message
         again = refused(images, pd.concat([TABLE[:11], TABLE[5:6]])[["bright"]])
         assert "expected an index 0, 1 ... in order, got 5 twice ...; reset_index" in again
+    assert agree(from_table(folder, pd.concat([TABLE[6:], TABLE[:6]])))
     named = from_table(arrays, TABLE.set_index("file"))
     assert agree(named)
     assert named.sample_id(0) == "im00.png"
@@ -142,3 +151,86 @@ def test_a_table_alone_is_given_a_remedy_that_works(folder: Path) -> None:
         as_dataset(SHUFFLED)
     assert agree(as_dataset(folder, SHUFFLED))
     assert agree(as_dataset(folder, SHUFFLED.assign(site="a"), ["bright"]))
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """The folder's images as 0.png to 11.png."""
+    for number, label in enumerate(BRIGHT):
+        write_bytes(tmp_path / f"{number}.png", png(np.full((4, 4, 1), 255 * label, np.uint8)))
+    return tmp_path
+
+
+COUNTED = pd.DataFrame({"nr": range(12), "bright": BRIGHT, "site": [*"ab"] * 6})
+
+
+@pytest.mark.parametrize("make", [as_dataset, from_table])
+def test_whole_numbers_in_a_column_name_files_whatever_the_order(numbered: Path, make: Any) -> None:
+    texts = [numbered / name for name in sorted(f"{k}.png" for k in range(12))]  # 10 before 2
+    shuffled = COUNTED.sample(frac=1, random_state=1)
+    for labels in (
+        COUNTED,
+        COUNTED.astype({"nr": float}),
+        shuffled,
+        shuffled.reset_index(drop=True),
+        shuffled.set_index("nr"),
+        shuffled.assign(nr=shuffled["nr"].map("{:03}".format)),
+    ):
+        for images in (numbered, texts):
+            dataset = make(images, labels)
+            assert agree(dataset)
+            assert dataset.remarks["labels"].startswith("joined with files by ")
+            assert (dataset.concepts, dataset.metadata_columns) == (("bright",), ("site",))
+            sites = dict(zip(dataset.ids, dataset.metadata_values("site"), strict=True))
+            assert sites == {f"{k}.png": "ab"[k % 2] for k in range(12)}
+
+
+def test_numbers_that_name_no_file_are_no_names(folder: Path, numbered: Path) -> None:
+    dataset: Any = as_dataset(folder, COUNTED)
+    assert dataset.remarks["labels"].startswith("in the order of the files: im00.png is row 1")
+    assert dataset.metadata_columns == ("nr", "site")
+    ages = COUNTED.assign(nr=[*range(4, 16)]).rename(columns={"nr": "age"})  # 8 are files, too
+    assert agree(as_dataset(numbered, ages))
+    message = refused(numbered, ages.rename(columns={"age": "id"}))
+    assert "labels, column 'id': expected a row for each image file, got none for 4 of" in message
+    labels = pd.DataFrame({"bright": [1, 0]})
+    two: Any = as_dataset([numbered / "0.png", numbered / "1.png"], labels)
+    assert (two.concepts, two.truths.tolist()) == (("bright",), [[1], [0]])
+
+
+def test_metadata_are_joined_as_labels_are(folder: Path) -> None:
+    sites = pd.DataFrame({"file": NAMES, "site": [name[2:4] for name in NAMES]})
+    other = sites.sample(frac=1, random_state=2)
+    for metadata in (
+        other,
+        other.reset_index(drop=True),
+        other.set_index("file"),
+        other.set_index("file")["site"],
+        sites["site"],
+        {"site": sites["site"].tolist()},
+    ):
+        for labels in (SHUFFLED.assign(site="?", ward="w"), BRIGHT, None):
+            dataset: Any = as_dataset(folder, labels, metadata=metadata)
+            assert dataset.metadata_values("site").tolist() == sites["site"].tolist()
+            is_table = isinstance(labels, pd.DataFrame)
+            assert dataset.metadata_columns == (*["ward"] * is_table, "site")
+            assert not is_table or agree(dataset)
+    for labels, wrong, message in (
+        (SHUFFLED, other[1:], "metadata, column 'file': expected a row for each image file"),
+        (SHUFFLED, {"site": ["a"]}, "metadata: expected 12 (one per row of labels), got 1"),
+        (SHUFFLED, "site", "metadata: expected a row per image, or names of columns of a table"),
+        (SHUFFLED, ["sit"], "unknown metadata column 'sit'"),
+        (BRIGHT, ["site"], "metadata: expected rows, as these labels have no such columns"),
+    ):
+        with pytest.raises(InputError) as error:
+            as_dataset(folder, labels, metadata=wrong)
+        assert message in str(error.value)
+
+
+def test_minus_one_next_to_zero_is_unknown_in_memory_as_in_files() -> None:
+    dataset = from_table(None, pd.DataFrame({"edema": [1.0, 0.0, -1.0, np.nan]}))
+    assert dataset.truths[:, 0].tolist() == [1, 0, -1, -1]
+    assert dataset.remarks["edema"] == "read '-1.0' (1) as unknown"
+    dataset = from_table(None, pd.DataFrame({"edema": ["Yes", "no", ""], "note": [*"abc"]}))
+    assert (dataset.concepts, dataset.metadata_columns) == (("edema",), ("note",))
+    assert dataset.remarks["edema"].startswith("read 'Yes' (1) as yes; 'no' (1) as no; 'empty' (1)")

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import UNKNOWN, as_dataset, read_table
+from adaptive_vtt.datasets.columns import label_cells
 from adaptive_vtt.datasets.formats.table_file import read_rows
-from adaptive_vtt.datasets.table import label_cells
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.table_text import delimiter_of
 from tests.helpers.small_datasets import picture, truths

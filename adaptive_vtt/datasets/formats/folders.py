@@ -33,9 +33,10 @@ from ...utils.image_files import read_size
 from ...utils.mask_values import MaskReading
 from ...utils.options import Option
 from .. import scanning
+from ..columns import one_per_class
 from ..pictures import Picture, from_pictures
 from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, SplitOption
-from ..table import TableDataset, from_table, one_per_class, same_size
+from ..table import TableDataset, from_table, same_size
 
 HYPER_KVASIR = "labeled-images"
 PICTURES, NEARBY = {*scanning.NAMES["pictures"]}, {*scanning.NAMES["nearby"]}
@@ -103,7 +104,7 @@ def from_class_folders(
             ' or read them without labels: kind = "images" in [dataset]'
         )
     labels = one_per_class(pd.Series(named, [file.relative_to(top).as_posix() for file in kept]))
-    metadata = _metadata(kept, top, places).assign(**{"class": named})
+    metadata = _metadata(kept, top, places).assign(**{"class": named}).set_axis(labels.index)
     labels = labels if classes == "all" else labels.replace(0, np.nan)
     dataset = from_table(kept, labels, metadata=metadata, **reading.named(root))
     splits = scanning.split_remark([*metadata.get("split", [])])

@@ -13,8 +13,9 @@ from ...utils.image_codec import declared_size
 from ...utils.image_files import image_of, read_image
 from ...utils.importing import needed
 from ...utils.options import Option, at_base
+from ..columns import class_name
 from ..scanning import by_number
-from ..table import TableDataset, class_name, from_table
+from ..table import TableDataset, from_table
 
 
 def from_hugging_face(

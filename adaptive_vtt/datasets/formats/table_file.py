@@ -3,7 +3,6 @@
 Errors name the option of [dataset] that describes the table or its images.
 """
 
-import json
 import os
 import re
 from collections import Counter
@@ -16,19 +15,18 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known, listed, some, unexpected, unknown
+from ...errors import InputError, listed, some, unexpected, unknown
 from ...utils.files import near_file, reads
 from ...utils.options import Option, at_base
 from ...utils.table_text import csv_rows, json_lines
 from ...utils.tables import check_columns
 from ...utils.web import text_of
 from .. import scanning
+from ..columns import EMPTY, odd_cells, sorted_columns
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, Reading
-from ..table import TableDataset, label_cells, of_rows, one_per_class
+from ..table import TableDataset, of_rows
 from .image_rows import parquet_file
 
-EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
-"""Texts of a cell that mean "unknown" in any column; columns of labels have further ones."""
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 """Endings of tables."""
 BATCH, MAX_CELLS, MAX_BYTES = 1024, 20_000_000, 2**30
@@ -67,9 +65,11 @@ def read_table(
     id_column: Annotated[str, Option("column of sample ids")] = "id",
     file_column: Annotated[str | None, Option("column of file names (default: the id)")] = None,
     concepts: Annotated[
-        list[str] | None, Option("columns to ask about (default: all others), cells 0, 1 or empty")
+        list[str] | None, Option("columns to ask about (default: those of 0, 1 and empty cells)")
     ] = None,
-    metadata: Annotated[list[str] | None, Option("columns that describe samples")] = None,
+    metadata: Annotated[
+        list[str] | None, Option("columns that describe samples (default: all others)")
+    ] = None,
     class_column: Annotated[
         str | None, Option("instead of concepts: the column that names each sample's class")
     ] = None,
@@ -86,9 +86,10 @@ def read_table(
         images: A folder, or several. Default None: answers are recorded.
         id_column: The column of sample ids.
         file_column: The column of file names, with or without their ending. Default None: the ids.
-        concepts: Columns of 0, 1, yes, no or empty cells. Default None: all other columns.
-        metadata: Columns that describe samples and are no concepts.
-        class_column: The column of classes; each class becomes a concept.
+        concepts: Columns of 0, 1, yes, no or empty cells. Default None: all such columns.
+        metadata: Columns that describe samples, whatever they hold. Default None: all others.
+        class_column: The column of classes; each class becomes a concept. Default None: if there
+            are no concepts, a column called "class" or the like.
         broken: "skip" leaves out rows whose file cannot be decoded, or is missing if most exist.
         allow_outside: Whether names and links may lead out of the folders.
 
@@ -100,9 +101,9 @@ def read_table(
             message names file, row and column.
     """
     path = Path(labels)
-    table, described = read_rows(path), metadata or []
+    table = read_rows(path)
     columns = list(map(str, table.columns))
-    for column in filter(None, [id_column, file_column, class_column, *described]):
+    for column in filter(None, [id_column, file_column, class_column]):
         if column not in table:
             error, advice = unknown("column", column, columns, str(path)), ""
             if column == id_column:
@@ -111,15 +112,12 @@ def read_table(
                 advice = f'; say which column names the samples: id_column = "{best}" in [dataset]'
             raise InputError(f"{error}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
-    names = [n for n in columns if n not in {id_column, file_column, class_column, *described}]
-    for concept in concepts or ():
-        check_known("concept", concept, names, str(path))
-    chosen = concepts or names
-    if class_column is None:
-        _check_labels(table[names], chosen, images, path)
-        truths = table[chosen].set_axis(known.index).astype(object)
-    else:
-        truths = one_per_class(known[class_column])
+    named = {id_column, file_column} - {None, class_column, *(metadata or ())}
+    others = table.drop(columns=[*named])
+    sorting = sorted_columns(
+        others, str(path), concepts=concepts, classes=class_column, metadata=metadata
+    )
+    truths = sorting.truths(others).set_axis(known.index)
     located, name_column = _Located([], [], "", {}), file_column or id_column
     if images is not None:
         names_of, cells = ImageNames(images, allow_outside), table[name_column]
@@ -131,102 +129,23 @@ def read_table(
         dataset = of_rows(
             None if images is None else [file for file in located.files if file is not None],
             truths,
-            metadata=known[metadata] if metadata else None,
+            metadata=known[sorting.metadata] if sorting.metadata else None,
             skipped=located.skipped,
             name=path.stem,
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    roles = dict.fromkeys(described, "metadata")
-    roles |= dict.fromkeys(chosen if class_column is None else (), "concept")
-    if class_column:
-        roles[class_column] = _class_role(known[class_column], truths)
-    roles[id_column] = "names the samples"
+    notes = {**sorting.notes, id_column: "names the samples"}
+    if sorting.classes:
+        unclear = int(known[sorting.classes].isna().sum())
+        several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
+        without = f"; {unclear:,} unknown" * bool(unclear)
+        notes[sorting.classes] = f"names the class of each{without}{several}"
     if images is not None:
-        roles[name_column] = f"names the images{located.difference}"
-    dataset.remarks = _remarks(table, roles, class_column is None and concepts is None)
+        notes[name_column] = f"names the images{located.difference}"
+    dataset.remarks = {str(column): notes[column] for column in table if column in notes}
     dataset.remarks |= located.unread
     return dataset
-
-
-# -- columns of labels -----------------------------------------------------------------------------
-
-COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
-FEW = 0.2
-"""Maximum share of odd cells in a column of labels that are all equal: with more it is no column of
-labels with mistakes."""
-
-
-def _class_role(cells: "pd.Series[str]", truths: pd.DataFrame) -> str:
-    """Return a note on the column of classes."""
-    unclear = f"; {int(cells.isna().sum()):,} unknown" * bool(cells.isna().any())
-    several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
-    return f"names the class of each{unclear}{several}"
-
-
-def _remarks(table: pd.DataFrame, roles: Mapping[str, str], asked: bool) -> dict[str, str]:
-    """Return a note for each column on how it was read, in their order.
-
-    Args:
-        table: The table.
-        roles: Column -> its role, for columns that were used.
-        asked: Whether all columns of labels were meant to be concepts.
-    """
-    remarks = {}
-    for name, cells in table.rename(columns=str).items():
-        role = roles.get(str(name), "left out")
-        if role == "concept":
-            role = label_cells(cells).remark
-        elif role == "metadata":
-            odd, read = odd_label(cells), label_cells(cells)
-            could = asked and read.truths.nunique() > 1 and not read.odd.any()
-            role = f"metadata: {odd}" if odd else COULD_BE_ASKED if could else ""
-        if role:
-            remarks[str(name)] = role
-    return remarks
-
-
-def odd_label(cells: "pd.Series[str]") -> str:
-    """Return a remark on the odd cells of a column that is mostly labels; "" for another column."""
-    read = label_cells(cells)
-    odd, known = int(read.odd.sum()), int(read.truths.notna().sum())
-    if not odd or known < odd or (read.truths.nunique() < 2 and odd > FEW * (odd + known)):
-        return ""
-    row = int(np.flatnonzero(read.odd)[0])
-    more = f", {odd - 1} more rows are like that" if odd > 1 else ""
-    numbers = pd.to_numeric(cells[read.truths.notna()], errors="coerce").notna().all()
-    others = "0 or 1" if numbers else "yes or no"
-    return f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {known} are {others}"
-
-
-def odd_cells(table: pd.DataFrame) -> str:
-    """Return ``odd_label`` of all columns as the end of an error; "" without any."""
-    odd = {str(name): odd_label(table[name]) for name in table}
-    return "".join(f"; also column {name!r}: {text}" for name, text in odd.items() if text)
-
-
-def _check_labels(
-    table: pd.DataFrame, chosen: list[str], images: Images | None, path: Path
-) -> None:
-    """Raise InputError, with the likely remedy, if most cells of a chosen column are no labels."""
-    read = {name: label_cells(table[name]) for name in chosen}
-    odd = [n for n, r in read.items() if r.odd.sum() > r.truths.notna().sum()]
-    if not odd:
-        return
-    row = int(np.flatnonzero(read[odd[0]].odd)[0])
-    got = f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-    all_odd = len(odd) == len(chosen)
-    classes = [name for name in odd if all_odd and 1 < table[name].nunique() <= len(table) / 2]
-    if files := _file_columns(table[odd], images):
-        remedy = f'of names of files: file_column = "{files[0]}" in [dataset]'
-    elif classes:
-        remedy = f'a column of class names: class_column = "{classes[0]}" in [dataset]'
-    elif all_odd and pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
-        remedy = "cut probabilities at a threshold, into 0 and 1"
-    else:
-        quoted = json.dumps(odd, ensure_ascii=False)
-        remedy = f"if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
-    raise unexpected(f"{path}: labels", "0, 1 or empty (unknown)", got, remedy)
 
 
 # -- names of images -------------------------------------------------------------------------------
