@@ -1,4 +1,4 @@
-"""What each column of a table of labels is for: a concept, the classes of images, or metadata."""
+"""Sort the columns of a table of labels into concepts, classes of images and metadata."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
 
 @dataclass(frozen=True)
 class Columns:
-    """What each column is for.
+    """The use of each column.
 
     Attributes:
         concepts: Columns of labels; none if ``classes`` names a column.

@@ -61,9 +61,9 @@ class _Names(NamedTuple):
     column: Any
     """The column; None for the index."""
     numbers: bool
-    """Whether the column is whole numbers."""
+    """True if the column is whole numbers."""
     meant: bool
-    """Whether they seem to be names of files: by their endings, or the column's name."""
+    """True if they seem to be names of files: by their endings, or the column's name."""
 
 
 def paired(table: Rows, files: Sequence[str] | None, where: str = "labels") -> Pairing:
