@@ -126,8 +126,8 @@ class MaskReading:
             raise unreadable_values(met_values(judged), where)
         return mask
 
-    def ignored(self, values: Values) -> Mask:
-        """Return the pixels that scores ignore, H x W."""
+    def ignored(self, values: Values, where: str = "") -> Mask:
+        """Return the pixels that scores ignore, H x W; takes the arguments of ``mask``."""
         return matching(values, self.ignore)
 
 

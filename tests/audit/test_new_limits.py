@@ -188,7 +188,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
         (["--set", "stop.questions=39"], "questions: expected at least 40 questions"),
         (["--set", "stop.seconds=0.0001"], r"seconds: expected at least \d+ seconds"),
         (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
-        (["--half-width", "2"], "half_width: .* below 0.5.* write 0.02 for 2 po"),
+        (["--half-width", "2"], "half_width: .* below 0.5, such as 0.02 for"),
         (["--set", "stop.seconds=soon"], "stop.seconds: expected a valid number, got 'soon'"),
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
     ],

@@ -185,7 +185,12 @@ def test_a_command_that_cannot_be_followed_is_answered_in_a_line(start, argument
         ("labels.csv", "shape-03,0", "shape-03,2", "got '2' at sample 'shape-03'"),
         ("labels.csv", "shape-03,", "shape-02,", "sample id 'shape-02' stands twice"),
         ("labels.csv", "shape-03,", "shape-99,", "59 of 60 images found"),
-        ("labels.csv", "", "id,bright,round\nshape-00,,\n", "no question can be asked"),
+        (
+            "labels.csv",
+            "",
+            "id,bright,round\nshape-00,,\n",
+            "got neither among bright, round; write labels so",
+        ),
         ("images/*.png", "", "no image", "is not an image that can be read"),
     ],
 )

@@ -94,7 +94,7 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path, before
     with Audit(space(), second, **options) as audit:
         assert len(audit.journal.calls()) == len(first.asked) == 9
         lost = 0 if failure is NotCharged else first.failed
-        assert audit.interrupted == lost < len(audit.journal.draws()) - 9  # others were never sent
+        assert audit.interrupted == lost <= len(audit.journal.draws()) - 9  # others were not sent
         result = audit.run()
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)
