@@ -16,7 +16,7 @@ Layouts with masks, of polyp segmentation sets:
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -286,8 +286,8 @@ def from_masks(
         picture.truth = dict(zip(meanings, map(int, look.shown), strict=True))
         for label, meaning in meanings.items():
             if picture.truth[label]:
-                picture.masks[label] = partial(_read, mask, meaning.mask)
-        picture.ignored = partial(_read, mask, meaning.ignored) if ignore else None
+                picture.masks[label] = partial(_read, mask, meaning)
+        picture.ignored = partial(_read, mask, meaning, ignored=True) if ignore else None
         pictures.append(picture)
     remarks = _remarks(looks, None if classes or inside else root) | scanning.split_remark(splits)
     remarks |= scanning.unread_remark({file.parent for file in files}, [*files, *bad])
@@ -402,9 +402,11 @@ def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
     return remarks
 
 
-def _read(path: Path, reading: Callable[..., Mask]) -> Mask:
+def _read(path: Path, reading: MaskReading, *, ignored: bool = False) -> Mask:
+    """Return the pixels of a mask file that show the concept, or those that no score counts."""
     where = repr(str(path))
-    return reading(mask_values.read_values(path, where), where)
+    values = mask_values.read_values(path, where)
+    return reading.ignored(values) if ignored else reading.mask(values, where)
 
 
 # -- images alone ----------------------------------------------------------------------------------
