@@ -31,14 +31,12 @@ class Columns:
         concepts: Columns of labels; none if ``classes`` names a column.
         classes: The column that names the class of each image.
         metadata: Columns that describe images.
-        names: A column whose values all differ, and that holds no labels: "id", else the first.
         notes: Column -> a note for people on how it was read.
     """
 
     concepts: list[str]
     classes: str | None
     metadata: list[str]
-    names: str | None
     notes: dict[str, str]
 
     def truths(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -81,55 +79,44 @@ def sorted_columns(
     free = table.drop(columns=[*(metadata or ())])
     for name in concepts or ():
         check_known("concept", name, [*free], where)
-    chosen, names, asked = [*(concepts or ())], None, not concepts and classes is None
+    chosen, asked = [] if classes else [*(concepts or ())], not concepts and classes is None
     if asked:
-        chosen, classes, names = _by_cells(free, where, strict)
-    chosen = [] if classes else chosen
-    notes = {name: label_cells(table[name]).remark for name in chosen}
+        chosen, classes = _by_cells(free, where, strict)
     others = [name for name in map(str, table) if name not in (classes, *chosen)]
     described = others if asked or metadata is None else [*metadata]
+    notes = {name: label_cells(table[name]).remark for name in chosen}
     for name in others:
-        odd, read = odd_label(table[name]), label_cells(table[name])
+        read = label_cells(table[name])
         could = asked and not classes and read.truths.nunique() > 1 and not read.odd.any()
-        notes[name] = f"metadata: {odd}" if odd else COULD_BE_ASKED if could else ""
-        notes[name] = notes[name] if name in described else "left out"
-    notes = {name: note for name, note in notes.items() if note}
-    return Columns(chosen, classes, described, names, notes)
+        note = f"metadata: {read.mistake}" if read.mistake else COULD_BE_ASKED if could else ""
+        notes[name] = note if name in described else "left out"
+    return Columns(chosen, classes, described, {name: note for name, note in notes.items() if note})
 
 
-def _by_cells(
-    table: pd.DataFrame, where: str, strict: bool
-) -> tuple[list[str], str | None, str | None]:
-    """Return the columns of labels, or that of classes, and one whose values all differ."""
+def _by_cells(table: pd.DataFrame, where: str, strict: bool) -> tuple[list[str], str | None]:
+    """Return the columns of labels, or that of classes."""
     concepts, numbers = list[str](), False
     for name, cells in table.items():
         read, known = label_cells(cells), cells.empty or pd.api.types.is_float_dtype(cells)
         known = known or bool(read.truths.notna().any())  # a column of NaN is unknown labels
-        if (known and not read.odd.any()) or (strict and odd_label(cells)):
+        if (known and not read.odd.any()) or (strict and read.mistake):
             concepts.append(str(name))
             numbers |= bool(pd.to_numeric(read.texts, errors="coerce").notna().any())
     class_columns = [c for c in map(str, table) if c.lower() in NAMES["class_columns"]]
-    if not numbers and class_columns:
-        concepts = []
-    others = table.drop(columns=concepts)
-    others = others.mask(others.isin(EMPTY))
-    unique = [c for c in map(str, others) if others[c].is_unique]
-    names = next((c for c in unique if c.lower() == "id"), next(iter(unique), None))
-    if concepts:
-        return concepts, None, names
-    others = others.drop(columns=unique)
-    repeating = [c for c in map(str, others) if 2 <= others[c].nunique() <= len(others) / 2]
+    if concepts and (numbers or not class_columns):
+        return concepts, None
+    known_cells = table.mask(table.isin(EMPTY))
+    repeating = [c for c in map(str, table) if 2 <= known_cells[c].nunique() <= len(table) / 2]
     repeating = [c for c in repeating if not {*words_of(c)} & {*NAMES["group_columns"]}]
     only = repeating if len(repeating) == 1 else []
-    class_columns = [c for c in class_columns if c in others] or only
+    class_columns = [c for c in class_columns if not known_cells[c].is_unique] or only
     if class_columns:
-        return [], class_columns[0], names
-    remedy = "write labels so, or call the column 'class', or name it: class_column = ... in "
-    remedy += "[dataset]"
+        return [], class_columns[0]
+    remedy = "write labels so, or call the column 'class', or set class_column = ... in [dataset]"
     if any(pd.to_numeric(table[c], errors="coerce").between(0, 1).all() for c in table):
         remedy = "cut probabilities at a threshold, into 0 and 1"
     expected = "a column of 0 and 1, or yes and no, per concept, or one that names the class"
-    got = f"neither among {', '.join(map(str, table)) or 'no columns'}{odd_cells(table)}"
+    got = f"neither among {', '.join(map(str, table)) or 'no columns'}{mistakes(table)}"
     raise unexpected(where, expected, got, remedy)
 
 
@@ -170,6 +157,18 @@ class Cells:
                 parts.append(f"{cells} as {reading}")
         return f"read {'; '.join(parts)}" if parts else ""
 
+    @property
+    def mistake(self) -> str:
+        """Return a remark on the odd cells of a column that is mostly labels; "" for another."""
+        odd, known = int(self.odd.sum()), int(self.truths.notna().sum())
+        if not odd or known < odd or (self.truths.nunique() < 2 and odd > FEW * (odd + known)):
+            return ""
+        row = int(np.flatnonzero(self.odd)[0])
+        more = f", {odd - 1} more rows are like that" if odd > 1 else ""
+        numbers = pd.to_numeric(self.texts[self.truths.notna()], errors="coerce").notna().all()
+        others = f"the other {known} are {'0 or 1' if numbers else 'yes or no'}"
+        return f"row {row + 1} holds {class_name(self.texts[row])!r}{more}, {others}"
+
 
 def label_cells(cells: "pd.Series[Any]") -> Cells:
     """Read a column of labels: 0 and 1, words such as yes and no in any case, or empty cells.
@@ -193,23 +192,10 @@ def label_cells(cells: "pd.Series[Any]") -> Cells:
     return Cells(texts, truths, truths.isna() & ~missing)
 
 
-def odd_label(cells: "pd.Series[Any]") -> str:
-    """Return a remark on the odd cells of a column that is mostly labels; "" for another column."""
-    read = label_cells(cells)
-    odd, known = int(read.odd.sum()), int(read.truths.notna().sum())
-    if not odd or known < odd or (read.truths.nunique() < 2 and odd > FEW * (odd + known)):
-        return ""
-    row = int(np.flatnonzero(read.odd)[0])
-    more = f", {odd - 1} more rows are like that" if odd > 1 else ""
-    numbers = pd.to_numeric(read.texts[read.truths.notna()], errors="coerce").notna().all()
-    others = "0 or 1" if numbers else "yes or no"
-    return f"row {row + 1} holds {str(cells.iloc[row])!r}{more}, the other {known} are {others}"
-
-
-def odd_cells(table: pd.DataFrame) -> str:
-    """Return ``odd_label`` of all columns as the end of an error; "" without any."""
-    odd = {str(name): odd_label(table[name]) for name in table}
-    return "".join(f"; also column {name!r}: {text}" for name, text in odd.items() if text)
+def mistakes(table: pd.DataFrame) -> str:
+    """Return the mistakes of all columns as the end of an error; "" without any."""
+    columns = {str(name): label_cells(cells).mistake for name, cells in table.items()}
+    return "".join(f"; also column {name!r}: {text}" for name, text in columns.items() if text)
 
 
 def one_per_class(classes: "pd.Series[Any]") -> pd.DataFrame:
@@ -225,9 +211,8 @@ def one_per_class(classes: "pd.Series[Any]") -> pd.DataFrame:
         if parts & known:
             several = names.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
             return several.str.get_dummies(mark).astype(float).where(names.notna())
-    columns = sorted(known, key=by_number)
-    table = {name: (names == name).astype(float).where(names.notna()) for name in columns}
-    return pd.DataFrame(table, index=classes.index)
+    table = pd.get_dummies(names, dtype=float).where(names.notna())
+    return table[sorted(known, key=by_number)]
 
 
 def class_name(cell: Any) -> str:

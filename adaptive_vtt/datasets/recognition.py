@@ -23,7 +23,7 @@ from ..utils.files import contents, near_file, regular
 from ..utils.tables import MAX_HEADER
 from ..utils.web import text_of
 from .base import Dataset, adapted_dataset
-from .columns import label_cells, odd_label, sorted_columns, words_of
+from .columns import label_cells, sorted_columns, words_of
 from .formats import folders, table_file
 from .formats.coco import PARTS
 from .formats.endobench import NEEDED
@@ -416,14 +416,15 @@ def _table(path: Path, below: list[Path]) -> Layout:
         file, options["images"] = best[0], best[1][0] if len(best[1]) == 1 else [*best[1]]
     others = table.drop(columns=[file] if file else [])
     columns = sorted_columns(others, str(path), strict=False)
-    id_column = columns.names
+    unique = [name for name in columns.metadata if table[name].is_unique]
+    id_column = min(unique, key=lambda name: name.lower() != "id", default=None)
     if file is not None and table[file].is_unique:
         id_column = str(file)
     elif id_column:
         options["file_column"] = file
     else:
         column = file or table.nunique().idxmax()
-        cells = table[column].reset_index(drop=True)
+        cells = table[column]
         value = cells[cells.duplicated()].iloc[0]
         rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
         raise InputError(
@@ -432,15 +433,13 @@ def _table(path: Path, below: list[Path]) -> Layout:
             f"{str(column)!r}: rows {rows}"
         )
     metadata = [name for name in columns.metadata if name != id_column]
-    odd = {name: text for name in metadata if (text := odd_label(table[name]))}
-    cautions = [
-        f"column {name!r} was taken for metadata: {text}; {MEND}" for name, text in odd.items()
-    ]
+    notes = {name: columns.notes[name] for name in metadata if name in columns.notes}
+    cautions = [f"column {name!r} was taken for {note}; {MEND}" for name, note in notes.items()]
     cautions += [
         f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
         f'and 1: class_column = "{name}" in [dataset] asks about it'
         for name in metadata
-        if name.lower() in NAMES["class_columns"] and name not in odd
+        if name.lower() in NAMES["class_columns"] and name not in notes
     ]
     options |= {"id_column": id_column, "concepts": columns.concepts}
     options |= {"class_column": columns.classes, "metadata": metadata}

@@ -22,7 +22,7 @@ from ...utils.table_text import csv_rows, json_lines
 from ...utils.tables import check_columns
 from ...utils.web import text_of
 from .. import scanning
-from ..columns import EMPTY, odd_cells, sorted_columns
+from ..columns import EMPTY, mistakes, sorted_columns
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, Reading
 from ..table import TableDataset, of_rows
 from .image_rows import parquet_file
@@ -292,7 +292,7 @@ def _located(
             "sample": names.index[missing[0]],
             "first": names.iloc[missing[0]],
             "missing": [f"{names.iloc[row]} (row {row + 1})" for row in missing],
-            "odd_cells": odd_cells(table),
+            "mistakes": mistakes(table),
             "file_columns": _file_columns(table, folders[0]),
         }
         words |= {"listed": listed, "some": some, "near_file": near_file, "endings": ENDINGS}
