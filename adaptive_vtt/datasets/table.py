@@ -317,14 +317,13 @@ def described(dataset: Any, metadata: Metadata | None, labels: Pairing | None = 
     if rows.empty or not isinstance(dataset, TableDataset):
         expected = "a row per image, or names of columns of a table of labels"
         raise unexpected("metadata", expected, f"{type(metadata).__name__} for {dataset!r}")
-    labels = labels or Pairing(pd.Index(dataset.ids))
+    labels, own = labels or Pairing(pd.Index(dataset.ids)), Pairing(rows.index)
     same = rows.index.is_unique and {*rows.index} == {*labels.index}
-    rows = rows.loc[labels.index] if same else rows
-    plain, own = rows.reset_index(drop=True) if same else rows, labels
     if not same or is_numbers(rows.index):  # numbers may count rows that have names, too
+        plain = rows.reset_index(drop=True) if same else rows
         own = paired(plain, _file_names(dataset.images), "metadata")
-    named = own is not labels and own.order is not None
-    rows = own.along(plain).drop(columns=[*own.columns]) if named else labels.along(rows)
+    rows = labels.along(rows) if own.order is None else rows.take(own.order)
+    rows = rows.drop(columns=[*own.columns])
     if len(rows) != len(dataset):
         raise unexpected("metadata", f"{len(dataset)} (one per row of labels)", len(rows))
     known = pd.DataFrame(index=range(len(rows))) if dataset.metadata is None else dataset.metadata
@@ -388,20 +387,18 @@ def from_table(
         table = table.drop(columns=[c for c in pairing.columns if c not in (named or ())])
         table = table.rename(columns=str)
         columns = sorted_columns(table, "labels", concepts=concepts, metadata=named)
-        others, notes = table[columns.metadata], columns.notes
-        table = columns.truths(table)
+        others = table[columns.metadata] if columns.metadata else None
+        table, notes = columns.truths(table), columns.notes
     elif named:
         raise unexpected("metadata", "rows, as these labels have no such columns", listed(named))
     table = as_labels(table)
     ids = image_ids(images)
     if ids is not None and len(ids) == len(table) and is_numbers(table.index):
         table = table.set_axis(ids, axis=0)
-    parts: dict[str, Any] = {"features": features, "ignored": ignored}
-    parts = {name: pairing.along(rows) for name, rows in parts.items()}
-    if masks:
-        parts["masks"] = {concept: [*pairing.along(own)] for concept, own in masks.items()}
-    parts["metadata"] = others if others is not None and others.shape[1] else None
-    dataset = of_rows(images, table, skipped=skipped, name=name, **parts)
+    parts: dict[str, Any] = {"metadata": others, "skipped": skipped, "name": name}
+    parts |= {"features": pairing.along(features), "ignored": pairing.along(ignored)}
+    parts["masks"] = {concept: [*pairing.along(own)] for concept, own in (masks or {}).items()}
+    dataset = of_rows(images, table, **parts)
     described(dataset, None if named else metadata, pairing)
     dataset.remarks = ({"labels": pairing.remark} if pairing.remark else {}) | notes
     return dataset
@@ -472,7 +469,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     with suppress(TypeError, ValueError):
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     if not (np.isnan(values) | (values == 0) | (values == 1)).all():
-        columns = [label_cells(labels.iloc[:, k]) for k in range(labels.shape[1])]
+        columns = [label_cells(cells) for _, cells in labels.items()]
         values = np.column_stack([column.truths.mask(column.odd, np.inf) for column in columns])
     wrong = np.isinf(values)
     if wrong.any():
