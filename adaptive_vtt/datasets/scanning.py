@@ -264,12 +264,10 @@ def unread_remark(
                 elif ending not in _ASIDE:
                     counts[ending or "without an ending"] += 1
     parts = [f"{number:,} {ending}" for ending, number in counts.most_common()]
-    if count := len(without_row):
-        have, names = (
-            "images have" if count > 1 else "image has",
-            sorted(without_row, key=by_number),
-        )
-        parts.insert(0, f"{count:,} {have} no row in the table: {some(names, 3)}")
+    if without_row:
+        have = "images have" if len(without_row) > 1 else "image has"
+        names = some(sorted(without_row, key=by_number), 3)
+        parts.insert(0, f"{len(without_row):,} {have} no row in the table: {names}")
     return {"not read": ", ".join(parts)} if parts else {}
 
 
@@ -316,11 +314,13 @@ class Reading:
         self.skips = broken == "skip"
         self._entries: list[str] = []
         self._files: set[Path] = set()
+        self.missing: list[str] = []
+        """Names of files that do not exist."""
 
     @property
     def skipped(self) -> list[str]:
-        """The names of the entries, then of the files, that were left out."""
-        return [*self._entries, *sorted(map(str, self._files))]
+        """The names of the entries, then of the files, that were left out, missing ones last."""
+        return [*self._entries, *sorted(map(str, self._files)), *self.missing]
 
     def named(self, root: Path) -> dict[str, Any]:
         """Return the arguments ``name`` and ``skipped`` of a dataset read from a folder."""

@@ -6,11 +6,11 @@ Errors name the option of [dataset] that describes the table or its images.
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -118,33 +118,30 @@ def read_table(
         others, str(path), concepts=concepts, classes=class_column, metadata=metadata
     )
     truths = sorting.truths(others).set_axis(known.index)
-    located, name_column = _Located([], [], "", {}), file_column or id_column
+    notes = {**sorting.notes, id_column: "names the samples"}
+    files, unread, reading = None, dict[str, str](), Reading(broken, str(path))
     if images is not None:
-        names_of, cells = ImageNames(images, allow_outside), table[name_column]
-        relative, above = ImageNames(images).relative(cells.set_axis(known.index))
-        located = _located(names_of, relative, above, table, path, Reading(broken, str(path)))
-        kept = [file is not None for file in located.files]
+        name_column, folders = file_column or id_column, ImageNames(images, allow_outside)
+        names, above = ImageNames(images).relative(table[name_column].set_axis(known.index))
+        located, difference = _located(folders, names, table, path, reading)
+        kept, files = [file is not None for file in located], [*filter(None, located)]
         known, truths = known[kept], truths[kept]
+        removed = f"; without {above!r} before each" * bool(above)
+        notes[name_column] = f"names the images{removed}{difference}"
+        paths = [folder.path for folder in folders.folders]
+        unread = scanning.unread_remark(paths, [*files, path], table=True)
+    metadata_rows = known[sorting.metadata] if sorting.metadata else None
     try:
-        dataset = of_rows(
-            None if images is None else [file for file in located.files if file is not None],
-            truths,
-            metadata=known[sorting.metadata] if sorting.metadata else None,
-            skipped=located.skipped,
-            name=path.stem,
-        )
+        more: dict[str, Any] = {"skipped": reading.skipped, "name": path.stem}
+        dataset = of_rows(files, truths, metadata=metadata_rows, **more)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    notes = {**sorting.notes, id_column: "names the samples"}
     if sorting.classes:
         unclear = int(known[sorting.classes].isna().sum())
         several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
         without = f"; {unclear:,} unknown" * bool(unclear)
         notes[sorting.classes] = f"names the class of each{without}{several}"
-    if images is not None:
-        notes[name_column] = f"names the images{located.difference}"
-    dataset.remarks = {str(column): notes[column] for column in table if column in notes}
-    dataset.remarks |= located.unread
+    dataset.remarks = {str(column): notes[column] for column in table if column in notes} | unread
     return dataset
 
 
@@ -243,33 +240,18 @@ def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
     return [str(column) for column in table if names.share(table[column]) == 1]
 
 
-class _Located(NamedTuple):
-    """The images of a table."""
-
-    files: list[Path | None]
-    """The image of each row, None for a row that is left out."""
-    skipped: list[str]
-    """Names of the files that are missing or broken."""
-    difference: str
-    """A note on how names differ from files."""
-    unread: Mapping[str, str]
-    """A remark on files that no row names."""
-
-
 def _located(
     images: ImageNames,
     names: "pd.Series[str]",
-    above: str,
     table: pd.DataFrame,
     path: Path,
     reading: Reading,
-) -> _Located:
-    """Return the image of each row.
+) -> tuple[list[Path | None], str]:
+    """Return the image of each row, None for one that is left out; and how names differ from files.
 
     Args:
         images: The folders of images.
         names: The name of each image, by sample id.
-        above: What was removed from the beginning of each name.
         table: The table, for errors.
         path: The file of the table.
         reading: Handler of missing and broken files.
@@ -286,11 +268,9 @@ def _located(
         words: dict[str, Any] = {
             "few": few,
             "path": path,
-            "folder": folders[0],
             "folders": folders,
-            "total": len(table),
-            "sample": names.index[missing[0]],
-            "first": names.iloc[missing[0]],
+            "names": names,
+            "first": missing[0],
             "missing": [f"{names.iloc[row]} (row {row + 1})" for row in missing],
             "mistakes": mistakes(table),
             "file_columns": _file_columns(table, folders[0]),
@@ -306,17 +286,13 @@ def _located(
                 "another row names, too; write names as their files are called"
             )
     bad = reading.unreadable(filter(None, files))
-    difference = f"; without {above!r} before each" * bool(above)
+    reading.missing += [f"{folders[0] / names.iloc[row]} (missing)" for row in missing]
+    difference = ""
     if near:
         example = f"{names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
-        difference += f"; {len(near):,} differ from their files in letter case, slashes, Unicode"
+        difference = f"; {len(near):,} differ from their files in letter case, slashes, Unicode"
         difference += f" form or zeros in front, as {example}"
-    return _Located(
-        [None if file in bad else file for file in files],
-        reading.skipped + [f"{folders[0] / names.iloc[row]} (missing)" for row in missing],
-        difference,
-        scanning.unread_remark(folders, [*filter(None, files), path], table=True),
-    )
+    return [None if file in bad else file for file in files], difference
 
 
 def _names(folder: Path) -> list[str]:
