@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3093,
     "cli": 3216,
     "config": 1345,
-    "datasets": 3790,
+    "datasets": 3738,
     "demo": 361,
     "engine": 4565,
     "journal": 1798,

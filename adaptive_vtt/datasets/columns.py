@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import check_known, some, unexpected
+from ..errors import InputError, check_known, some
+from ..utils.web import text_of
 from .scanning import NAMES, by_number
 
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
@@ -80,24 +81,27 @@ def sorted_columns(
     for name in concepts or ():
         check_known("concept", name, [*free], where)
     chosen, asked = [] if classes else [*(concepts or ())], not concepts and classes is None
+    reads = {str(name): label_cells(cells) for name, cells in table.items()}
     if asked:
-        chosen, classes = _by_cells(free, where, strict)
-    others = [name for name in map(str, table) if name not in (classes, *chosen)]
+        chosen, classes = _by_cells(free, reads, where, strict)
+    others = [name for name in reads if name not in (classes, *chosen)]
     described = others if asked or metadata is None else [*metadata]
-    notes = {name: label_cells(table[name]).remark for name in chosen}
+    notes = {name: reads[name].remark for name in chosen}
     for name in others:
-        read = label_cells(table[name])
+        read = reads[name]
         could = asked and not classes and read.truths.nunique() > 1 and not read.odd.any()
         note = f"metadata: {read.mistake}" if read.mistake else COULD_BE_ASKED if could else ""
         notes[name] = note if name in described else "left out"
     return Columns(chosen, classes, described, {name: note for name, note in notes.items() if note})
 
 
-def _by_cells(table: pd.DataFrame, where: str, strict: bool) -> tuple[list[str], str | None]:
+def _by_cells(
+    table: pd.DataFrame, reads: dict[str, "Cells"], where: str, strict: bool
+) -> tuple[list[str], str | None]:
     """Return the columns of labels, or that of classes."""
     concepts, numbers = list[str](), False
     for name, cells in table.items():
-        read, known = label_cells(cells), cells.empty or pd.api.types.is_float_dtype(cells)
+        read, known = reads[str(name)], cells.empty or pd.api.types.is_float_dtype(cells)
         known = known or bool(read.truths.notna().any())  # a column of NaN is unknown labels
         if (known and not read.odd.any()) or (strict and read.mistake):
             concepts.append(str(name))
@@ -112,12 +116,10 @@ def _by_cells(table: pd.DataFrame, where: str, strict: bool) -> tuple[list[str],
     class_columns = [c for c in class_columns if not known_cells[c].is_unique] or only
     if class_columns:
         return [], class_columns[0]
-    remedy = "write labels so, or call the column 'class', or set class_column = ... in [dataset]"
-    if any(pd.to_numeric(table[c], errors="coerce").between(0, 1).all() for c in table):
-        remedy = "cut probabilities at a threshold, into 0 and 1"
-    expected = "a column of 0 and 1, or yes and no, per concept, or one that names the class"
-    got = f"neither among {', '.join(map(str, table)) or 'no columns'}{mistakes(table)}"
-    raise unexpected(where, expected, got, remedy)
+    shares = any(pd.to_numeric(table[c], errors="coerce").between(0, 1).all() for c in table)
+    words = {"where": where, "columns": [*map(str, table)], "shares": shares}
+    text = text_of(__package__, "no_labels.txt", mistakes=mistakes(table), **words)
+    raise InputError(text.strip())
 
 
 def words_of(name: str) -> list[str]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import InputError, some, unexpected
 from ..types import Indices
+from ..utils.web import text_of
 from .columns import label_cells
 from .scanning import ENDINGS, NAMES, NUMBERED, folded
 
@@ -189,21 +190,10 @@ def _form(name: str, depth: int, similar: bool) -> str:
 
 def _unmatched(source: _Names, files: Sequence[str], where: str) -> InputError:
     """Return the error for rows without a file, or files without a row."""
-    names, rows, place = source.names, source.rows, f"{where}, {source.source}"
-    check_unique(names, "file name", place)
-    more = [name for row, name in enumerate(names) if row not in {*rows.values()}]
-    lacking = [Path(file).name for k, file in enumerate(files) if k not in rows]
-    if 2 * len(rows) < min(len(files), len(names)):
-        expected = f"names of image files, such as {Path(files[0]).name!r}"
-        drop = "reset_index(drop=True)"
-        drop = drop if source.column is None else f"drop(columns={source.column!r})"
-        remedy = f"write the files' names, or {drop} if rows are in the order of the files"
-        got = f"{more[0]!r} ({len(rows):,} of {len(files):,} match)"
-        return unexpected(place, expected, got, remedy)
-    if lacking:
-        got = f"none for {len(lacking):,} of {len(files):,}, such as {lacking[0]!r}"
-        got += f" ({more[0]!r} names no file)" if more else ""
-        remedy = "add their rows (empty cells: unknown), or leave the files out"
-        return unexpected(place, "a row for each image file", got, remedy)
-    got = f"{more[0]!r}, which names none ({len(more):,} of {len(names):,} rows)"
-    return unexpected(place, "names of image files", got, "leave such rows out")
+    place, matched = f"{where}, {source.source}", {*source.rows.values()}
+    check_unique(source.names, "file name", place)
+    unknown = [name for row, name in enumerate(source.names) if row not in matched]
+    lacking = [Path(file).name for k, file in enumerate(files) if k not in source.rows]
+    words = {"first": Path(files[0]).name, "total": len(files), "lacking": lacking}
+    words |= {"place": place, "source": source, "unknown": unknown, "repr": repr}
+    return InputError(text_of(__package__, "unmatched.txt", **words).strip())

@@ -124,7 +124,7 @@ def from_pictures(
         InputError: There are no pictures or no concepts, or an id repeats.
     """
     if not pictures or not concepts:
-        raise InputError(f"{where}: expected images with annotated objects, got none")
+        raise InputError(f"{where}: expected images with masks or boxes, got none that can be used")
     ids = [picture.id for picture in pictures]
     check_unique(ids, "sample id", where, "images")
     truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]

@@ -28,7 +28,7 @@ from .formats import folders, table_file
 from .formats.coco import PARTS
 from .formats.endobench import NEEDED
 from .formats.image_rows import parquet_file
-from .formats.table_file import TABLES, ImageNames
+from .formats.table_file import TABLES, ImageNames, file_columns
 from .formats.yolo import yolo_folders
 from .kinds import REGISTRY
 from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
@@ -237,17 +237,15 @@ def recognised(path: Path | str) -> Layout:
         InputError: None of them recognises it.
     """
     root = Path(path)
+    if root.is_file() and (known := _known_file(root)):
+        return known
+    if root.is_file() and root.suffix.lower() in TABLES:
+        return _table(root, Contents(root.parent).folders)
     if not root.is_dir():
-        layout = _known_file(root) if root.is_file() else None
-        if layout is None and root.is_file() and root.suffix.lower() in TABLES:
-            layout = _table(root, Contents(root.parent).folders)
-        if layout is None:
-            expected = f"a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
-            got = "another file"
-            if not root.exists():
-                got = f"nothing: it does not exist{near_file(root)}"
-            raise unexpected(str(root), f"{expected}(.npz) or COCO's boxes (.json)", got)
-        return layout
+        expected = f"a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive (.npz)"
+        absent = f"nothing: it does not exist{near_file(root)}"
+        got = "another file" if root.exists() else absent
+        raise unexpected(str(root), f"{expected} or COCO's boxes (.json)", got)
     folder = Contents(root)
     layout = next(filter(None, (recognise(folder) for recognise in FORMATS)), None)
     foreign = not_read(folder, layout)
@@ -451,14 +449,13 @@ MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC
 
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None, metadata: Metadata | None) -> Dataset:
     """Return the dataset of a table in memory with a column of image files."""
-    texts = table.astype(object)
-    files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
+    files = file_columns(table, Path())
     if not files:
         raise InputError(
             "data: expected a column of image files, as seen from this folder, got none among "
-            f"{some([*map(str, texts)], 6)}; give the folder of images as data and the table as "
+            f"{some([*map(str, table)], 6)}; give the folder of images as data and the table as "
             "labels="
         )
     here = Folder(Path(), allow_outside=True)
-    paths = [table_file.near_image(here, name) for name in texts[files[0]].astype(str)]
+    paths = [table_file.near_image(here, name) for name in table[files[0]].astype(str)]
     return from_table(paths, table, concepts=concepts, metadata=metadata, name="images")

@@ -171,10 +171,8 @@ class TableDataset(HeldTruths):
         image = self._image(index, f"sample {id!r}")
         sources = {c: m[index] for c, m in (self.masks or {}).items() if m[index] is not None}
         ignored = None if self.ignored is None else self.ignored[index]
-        masks: Mapping[str, Mask] = {}
-        if sources or ignored is not None:
-            size = None if image is None else image.shape[:2]
-            masks = LazyMasks(sources, size, f"sample {id!r}", ignored)
+        size = None if image is None else image.shape[:2]
+        masks = LazyMasks(sources, size, f"sample {id!r}", ignored)
         boxes = () if self.boxes is None else tuple(self.boxes[index])
         return Sample(id, image, truth, metadata, masks, boxes=boxes)
 
@@ -213,11 +211,10 @@ class TableDataset(HeldTruths):
         if self.images is None:
             return np.full(len(samples), np.nan)
         for index in set(samples.tolist()) - self._pixels.keys():
-            size, measured = np.nan, isinstance(self.images, Measured)
-            source = None if measured else self.images[index]
+            size = np.nan
             if isinstance(self.images, Measured):
                 size = self.images.pixels(index)
-            elif isinstance(source, str | Path):
+            elif isinstance(source := self.images[index], str | Path):
                 size = pixels_declared(as_path(source))
             elif isinstance(source, np.ndarray):
                 size = float(np.prod(source.shape[:2]))

@@ -102,7 +102,7 @@ def first(part, **changes):
         (first("images", width="30"), r"image 7: expected a field 'width' of type int, got '30'"),
         (first("images", id=9), r"image 9: its id stands twice"),
         (lambda c: c.pop("categories"), r"expected lists .* got no list 'categories'"),
-        (lambda c: c["annotations"].clear(), r"instances.json: expected images with annotated"),
+        (lambda c: c["annotations"].clear(), r"instances.json: expected images with masks or"),
         (lambda c: c["annotations"].append(3), r"annotations\[2\]: expected an object with 'id'"),
     ],
 )
@@ -181,7 +181,7 @@ def test_voc_splits_are_lists_of_names(tmp_path):
             r"1\.xml: cannot read it as XML: a document type is not allowed",
         ),
         ((), "<annotation/>", r"1\.xml: expected a number in <size/height>, got None"),
-        ((), SIZE.join(("<a>", "</a>")), r"expected images with annotated objects, got none"),
+        ((), SIZE.join(("<a>", "</a>")), r"expected images with masks or boxes, got none"),
         ([("dog", 0, 1, 1, 32, 9)], None, r"1\.xml, object 1, bndbox: .* within .* right 32"),
         ([("dog", 0, 1, 1, "inf", 9)], None, r"expected a number in <bndbox/xmax>, got 'inf'"),
         ([("dog", 0, 1, 1, 9, 9), ("", 0, 1, 1, 9, 9)], None, r"object 2: expected a class in <na"),

@@ -257,7 +257,8 @@ def from_masks(
     if classes and inside:
         raise unexpected(str(root), "inside or classes", "both")
     pairs = _pairs_of(root, images, masks, split, allow_outside)
-    bad = reading.unreadable([file for pair in pairs for file in pair[1:]])
+    files = [file for pair in pairs for file in pair[1:]]
+    bad = reading.unreadable(files)
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
     of_classes = {name: mask_values.listed_values(value) for name, value in (classes or {}).items()}
     meanings = {
@@ -272,11 +273,8 @@ def from_masks(
             remedy = "what they show has to be lighter, not less transparent"
         remedy = f"{len(empties)} of {len(pairs)} are, {remedy}"
         raise unexpected(repr(empties[0]), "a mask with something inside", "an empty one", remedy)
-    files = [file for pair in pairs for file in pair[1:]]
     skip_empty = empty == "skip" and not classes
     looks = [look for look in looks if any(look.shown) or not skip_empty]
-    if not looks:
-        raise InputError(f"{root}: expected images with masks, got none that can be used")
     splits = [look.pair.split for look in looks]
     pictures = []
     for look in looks:
@@ -290,7 +288,7 @@ def from_masks(
         picture.ignored = partial(_read, mask, meaning, ignored=True) if ignore else None
         pictures.append(picture)
     remarks = _remarks(looks, None if classes or inside else root) | scanning.split_remark(splits)
-    remarks |= scanning.unread_remark({file.parent for file in files}, [*files, *bad])
+    remarks |= scanning.unread_remark({file.parent for file in files}, files)
     dataset = from_pictures(
         pictures, [*meanings], str(root), remarks=remarks, **reading.named(root)
     )

@@ -75,15 +75,8 @@ def from_isic(
         picture.show(name, int(present))
         if not present:
             del picture.masks[name]
-    return _dataset(top, pictures, [*names.values()], reading, "isic-2018-task-2")
-
-
-def _dataset(
-    top: Path, pictures: list[Picture], names: list[str], reading: Reading, name: str
-) -> TableDataset:
-    if not pictures:
-        raise InputError(f"{top}: expected images with masks, got none that can be used")
-    return from_pictures(pictures, names, str(top), name=name, skipped=reading.skipped)
+    named = {"name": "isic-2018-task-2", "skipped": reading.skipped}
+    return from_pictures(pictures, [*names.values()], str(top), **named)
 
 
 def _folder(
@@ -153,4 +146,5 @@ def from_idrid(
     pictures = readable(pictures, reading)
     # absent lesions have no masks, so without any mask the folders of masks are missing
     pictures = pictures if any(picture.masks for picture in pictures) else []
-    return _dataset(top, pictures, [*LESIONS], reading, "idrid-segmentation")
+    named = {"name": "idrid-segmentation", "skipped": reading.skipped}
+    return from_pictures(pictures, [*LESIONS], str(top), **named)

@@ -108,7 +108,7 @@ def read_table(
             error, advice = unknown("column", column, columns, str(path)), ""
             if column == id_column:
                 unique = [name for name in columns if table[name].is_unique]
-                best = [*_file_columns(table[unique], images), *unique, "..."][0]
+                best = [*file_columns(table[unique], images), *unique, "..."][0]
                 advice = f'; say which column names the samples: id_column = "{best}" in [dataset]'
             raise InputError(f"{error}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
@@ -234,7 +234,7 @@ def find_image(folder: Folder, name: str, where: str) -> Path | None:
     return folder.find((f"{name}{ending}" for ending in (*first, *ENDINGS, "")), where)
 
 
-def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
+def file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
     """Return the columns whose cells name image files."""
     names = ImageNames(images or [])
     return [str(column) for column in table if names.share(table[column]) == 1]
@@ -273,7 +273,7 @@ def _located(
             "first": missing[0],
             "missing": [f"{names.iloc[row]} (row {row + 1})" for row in missing],
             "mistakes": mistakes(table),
-            "file_columns": _file_columns(table, folders[0]),
+            "file_columns": file_columns(table, folders[0]),
         }
         words |= {"listed": listed, "some": some, "near_file": near_file, "endings": ENDINGS}
         raise InputError(text_of(__package__, "missing_images.txt", images=_names, **words).strip())
