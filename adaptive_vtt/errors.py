@@ -6,24 +6,24 @@ line prints it and exits with 2.
 
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from textwrap import shorten
 
 __all__ = ["AvttError", "InputError", "JournalError", "ModelError", "OrderError"]
 
 
 class AvttError(Exception):
-    """Base of every error raised on purpose."""
-
-    exit_code = 2
-
-
-class InputError(AvttError, ValueError):
-    """Raised for unusable input of the user: a file, a label, an option.
+    """Base of every error raised on purpose.
 
     Attributes:
         part: What kind of part failed, such as "oracle"; "" if none did.
     """
 
+    exit_code = 2
     part = ""
+
+
+class InputError(AvttError, ValueError):
+    """Raised for unusable input of the user: a file, a label, an option."""
 
 
 class ModelError(AvttError):
@@ -94,6 +94,11 @@ def some(parts: Sequence[str], most: int) -> str:
     """Return texts separated by commas: at most the first ``most``, then "and N more"."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
+
+
+def brief(value: object) -> str:
+    """Return the beginning of an object's ``repr`` on one line, for messages."""
+    return shorten(repr(value), 40, placeholder=" ...")
 
 
 def one_line(error: BaseException) -> str:

@@ -31,7 +31,7 @@ from .relations.base import follow_up_of
 from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
 from .types import Question as Question
 from .utils.options import Option
-from .utils.other_code import name_of, users
+from .utils.other_code import name_of, naming
 from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
@@ -95,10 +95,10 @@ class QuestionSpace:
         samples = adapted_dataset(dataset)
         self._dataset = _with_regions(samples, chosen, without_region)  # before the oracle's view
         self.left_out = len(samples) - len(self._dataset)
-        with users("oracle", self.oracle.original, "view"):
+        with naming("oracle", self.oracle.original, "view"):
             self.dataset = adapted_dataset(self.oracle.view(self._dataset))
             self.concepts = self.dataset.concepts
-        self.asked, self.asked_by = self.oracle.asked(self.dataset)
+            self.asked, self.asked_by = self.oracle.asked(self.dataset)
         for relation in chosen:
             if relation.masks_lost and self.oracle.judges_masks:
                 raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adaptive_vtt.errors import check_known, unexpected
+from adaptive_vtt.errors import brief, check_known, unexpected
 from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.options import check_options, options_of
 from adaptive_vtt.utils.registry import Registry
@@ -90,14 +90,12 @@ def named(
     if isinstance(surrogate, Named):
         return surrogate
     if not isinstance(surrogate, str):
-        expected = "a name, such as 'file.py:Name', or surrogates.Named(name, class)"
-        raise unexpected("surrogate", expected, type(surrogate).__name__)
+        raise unexpected("surrogate", "a name, or surrogates.Named(name, class)", brief(surrogate))
     make, options = REGISTRY.get(surrogate, base), options or {}
     owner = f"surrogate {surrogate!r}"
     for name in options if not REGISTRY.is_code(surrogate) else ():
         check_known("option", name, [option.name for option in options_of(make)], owner)
     if not callable(make):
-        expected = "a class, or a function that makes a surrogate"
-        raise unexpected(owner, expected, f"{type(make).__name__} made already")
+        raise unexpected(owner, "a class or a function", f"an object of {type(make).__name__}")
     check_options(make, options, owner)
     return Named(surrogate, make, options)

@@ -17,18 +17,18 @@ BUDGETS = {
     "config": 1345,
     "datasets": 3738,
     "demo": 361,
-    "engine": 4565,
+    "engine": 4554,
     "journal": 1798,
     "models": 5125,
     "oracles": 2320,
     "people": 706,
-    "relations": 3008,
+    "relations": 3004,
     "results": 5760,
     "strategies": 607,
-    "surrogates": 1764,
+    "surrogates": 1762,
     "testing": 635,
-    "top": 1751,
-    "utils": 1691,
+    "top": 1754,
+    "utils": 1686,
 }
 
 

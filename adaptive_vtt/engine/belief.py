@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..certify import Certifier
-from ..errors import InputError
+from ..errors import InputError, brief, unexpected
 from ..journal.rows import AnswerRow, Reasons
 from ..oracles.labels import margin
 from ..space import QuestionSpace
 from ..surrogates import BINS, Form, History, Posterior
 from ..types import Bools, Candidates, Floats, Indices, PairedLoss
-from ..utils.other_code import users, wrong_result
+from ..utils.other_code import naming
 from ..utils.random_streams import generator
 from .candidates import columns
 from .prices import Prices
@@ -301,7 +301,7 @@ class Belief:
         self._ahead = None
         counting = [o for o in outcomes if not o.excluded]
         if self.losses is not None and counting:
-            with users("surrogate", self.losses, "observe"):
+            with naming("surrogate", self.losses, "observe"):
                 self.losses.observe(self._losses(counting))
         numbering, half = self.space.numbering, self._bins // 2
         concepts, coordinates = [], []
@@ -384,15 +384,12 @@ def posterior_of(surrogate: "LossSurrogate", candidates: "Questions") -> Posteri
     Raises:
         InputError: The surrogate raises an error, or returns something else.
     """
-    made_by = "surrogate", surrogate, "posterior"
-    with users(*made_by):
-        posterior = surrogate.posterior(candidates)
-    if not (hasattr(posterior, "mean") and hasattr(posterior, "variance")):
-        remedy = "return surrogates.Posterior(mean, variance)"
-        raise wrong_result(*made_by, "a Posterior", posterior, remedy)
-    count, mean, variance = len(candidates.sample), posterior.mean, posterior.variance
-    means = per_candidate(mean, count, "means", made_by, 1.0)  # the range of bets
-    variances = per_candidate(variance, count, "variances", made_by)
-    if hasattr(mean, "detach") and hasattr(variance, "detach"):
-        return Posterior(mean, variance)
+    with naming("surrogate", surrogate, "posterior"):
+        posterior, count = surrogate.posterior(candidates), len(candidates.sample)
+        if not (hasattr(posterior, "mean") and hasattr(posterior, "variance")):
+            raise unexpected("", "surrogates.Posterior(mean, variance)", brief(posterior))
+        means = per_candidate(posterior.mean, count, "means", 1.0)  # the range of bets
+        variances = per_candidate(posterior.variance, count, "variances")
+    if hasattr(posterior.mean, "detach") and hasattr(posterior.variance, "detach"):
+        return posterior
     return Posterior(tensor(means), tensor(variances))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..certify.decisions import ALIKE
-from ..errors import InputError
+from ..errors import InputError, brief, unexpected
 from ..journal.answer_json import from_json, to_json, writable
 from ..journal.rows import EXCLUDED, AnswerRow, CallRow
 from ..oracles import Case, Outcome, Premise
@@ -31,7 +31,7 @@ from ..types import (
     Value,
 )
 from ..utils.image_codec import png
-from ..utils.other_code import users, wrong_result
+from ..utils.other_code import naming
 from .source_calls import SourceCalls, asks_of
 from .tensors import MAX
 
@@ -47,8 +47,8 @@ PICTURE_SIDE = 160
 """Longer side of a picture, in pixels."""
 VERDICT_LENGTH = 80
 """Characters of a judge's reply that are kept with the answer; "judging" has all of it."""
-HIGHEST = {"loss": 1.0, "coordinate": 1.0, "score": MAX, "margin": MAX}
-"""Highest value of each number of an outcome."""
+LIMITS = {"loss": (0.0, 1.0), "coordinate": (0.0, 1.0), "score": (-MAX, MAX), "margin": (-MAX, MAX)}
+"""Lowest and highest value of each number of an outcome."""
 NO_VERDICTS: Mapping[int, Value] = MappingProxyType({})
 
 Answers = Mapping[int, Answer | Unanswered]
@@ -132,19 +132,16 @@ class Judge:
         """
         values = self._values(answer)
         cases = self._cases(call, values)
-        oracle = self.space.oracle
-        with users("oracle", oracle.code[-1], "judge", f" (call {call})"):
-            by_rule = oracle.judge_call([*cases.values()], values)
-            outcomes = dict(zip(cases, by_rule, strict=True))
+        with naming("oracle", self.space.oracle.code[-1], "judge", f" (call {call})"):
+            by_rule = self.space.oracle.judge_call([*cases.values()], values)
+            outcomes = {
+                question: _checked(self._with_verdict(case, outcome, verdicts.get(question)), case)
+                for (question, case), outcome in zip(cases.items(), by_rule, strict=True)
+            }
         rows = []
         for question, value in zip(self.all_questions_of(call).tolist(), values, strict=True):
-            if question not in cases:
-                rows.append(_row(question, call, value, 1, None))
-                continue
-            case, outcome = cases[question], outcomes[question]
-            outcome = self._with_verdict(case, outcome, verdicts.get(question))
-            outcome = self._checked(outcome, question)
-            rows.append(_row(question, call, value, self._truth(case), outcome))
+            truth = self._truth(cases[question]) if question in cases else 1
+            rows.append(_row(question, call, value, truth, outcomes.get(question)))
         return with_masks(rows, values) if self.keep_masks else tuple(rows)
 
     def _values(self, answer: Answer | Unanswered) -> tuple[Value, ...]:
@@ -243,29 +240,6 @@ class Judge:
             return 1
         return case.expected
 
-    def _checked(self, outcome: Outcome, question: int) -> Outcome:
-        """Return the outcome with plain floats; raise InputError for one that is none."""
-        made_by = "oracle", self.space.oracle.code[-1], "judge"
-        if not isinstance(outcome, Outcome):
-            raise wrong_result(*made_by, "an Outcome", f"{outcome!r:.40}", "return Outcome(loss)")
-        if not isinstance(reason := outcome.unanswered or outcome.excluded or "", str):
-            raise wrong_result(*made_by, "texts as unanswered and excluded", f"{reason!r:.40}")
-        numbers: dict[str, Any] = {}
-        details = outcome.details
-        with users(*made_by):
-            for name, highest in HIGHEST.items():
-                if (value := getattr(outcome, name)) is not None or name == "loss":
-                    numbers[name] = float(value)
-                    if not (0 if highest == 1 else -MAX) <= numbers[name] <= highest:  # or NaN
-                        about = self.space.question(question)
-                        got = f"{value} for sample {about.sample_id!r}, concept {about.concept!r}"
-                        number = f"{name} between 0 and 1" if highest == 1 else f"finite {name}"
-                        raise wrong_result(*made_by, f"an Outcome with a {number}", got)
-            if "margin" in numbers:
-                details = {**(details or {}), MARGIN: numbers.pop("margin")}
-            json.dumps({**({} if details is None else details)})  # as the journal will
-        return replace(outcome, **numbers, details=details)
-
     def _case(self, call: int, number: int, value: Value) -> Case:
         """Return the question of this number, the ``value`` answered, and what was expected."""
         question = self.space.question(number)
@@ -274,7 +248,7 @@ class Judge:
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
         premise = Premise(relation, follow_up, sample, question, received)
-        with users("oracle", self.space.oracle.code[-1], "expect"):
+        with naming("oracle", self.space.oracle.code[-1], "expect"):
             expected = self.space.oracle.expect(premise)
         return Case(question, place, value, expected, received)
 
@@ -298,6 +272,26 @@ class Judge:
         pictures = thumbnail(source.require_image()), thumbnail(follow_up.image)
         self.pictures += sum(map(len, pictures))
         return pictures
+
+
+def _checked(outcome: Outcome, case: Case) -> Outcome:
+    """Return the outcome of a case with plain floats; raise InputError for one that is none."""
+    if not isinstance(outcome, Outcome):
+        raise unexpected("", "Outcome(loss)", brief(outcome))
+    if not isinstance(reason := outcome.unanswered or outcome.excluded or "", str):
+        raise unexpected("", "texts as unanswered and excluded", brief(reason))
+    numbers, details = {}, outcome.details
+    for name, (lowest, highest) in LIMITS.items():
+        if (value := getattr(outcome, name)) is not None or name == "loss":
+            numbers[name] = float(value)
+            if not lowest <= numbers[name] <= highest:  # also if it is NaN
+                question = case.question
+                got = f"{value} for sample {question.sample_id!r}, concept {question.concept!r}"
+                raise unexpected("", f"a {name} from {lowest:g} to {highest:g}", got)
+    if "margin" in numbers:
+        details = {**(details or {}), MARGIN: numbers.pop("margin")}
+    json.dumps({**(details or {})})  # as the journal will
+    return replace(outcome, **numbers, details=details)
 
 
 def _is_right(outcome: Outcome) -> bool | None:

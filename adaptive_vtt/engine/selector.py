@@ -11,12 +11,13 @@ from ..certify import Bet, Certifier
 from ..certify.status import TargetStatus
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import Target, fingerprint
+from ..errors import unexpected
 from ..journal.rows import DrawRow, MoveRow, Reasons
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
 from ..types import CallMode, Candidates, Floats, Indices, JsonObject
-from ..utils.other_code import users, wrong_result
+from ..utils.other_code import naming
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
 from .candidates import CandidatePool
@@ -173,9 +174,6 @@ class Selector:
         self.belief.look_at(candidates)
         mixture = self._mixture(candidates)
         weights = np.sum([*mixture.values()], axis=0)
-        if not weights.any():
-            remedy, expected = "return ones where all are alike", "a weight above 0"
-            raise wrong_result("strategy", self.strategy, "weights", expected, "none", remedy)
         calls, unit = array(candidates.call), array(candidates.unit)
         by_call = weights  # a call's weight is the sum of those of its questions
         if len(calls) < len(weights):
@@ -188,7 +186,7 @@ class Selector:
         probability = float(proposal.probabilities[place])
         why = self._why(proposal, place, question, stratum)
         if isinstance(self.strategy, Reasoned):
-            with users("strategy", self.strategy, "reasons"):
+            with naming("strategy", self.strategy, "reasons"):
                 reasons = {**self.strategy.reasons(candidates, self.belief, chosen)}
                 json.dumps(reasons)  # as the journal will
             why = replace(why, reasons=reasons)
@@ -200,14 +198,16 @@ class Selector:
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """Return the parts that the strategy's weights are the sum of, by reason."""
-        mixed, count = isinstance(self.strategy, Mixed), len(candidates)
-        made_by = "strategy", self.strategy, "mixture" if mixed else "weights"
-        with users(*made_by):
-            weights = getattr(*made_by[1:])(candidates, self.belief)
-            parts = {**weights} if mixed else {"chosen": weights}
-        return {
-            name: per_candidate(part, count, "weights", made_by) for name, part in parts.items()
-        }
+        strategy, count = self.strategy, len(candidates)
+        with naming("strategy", strategy, "mixture" if isinstance(strategy, Mixed) else "weights"):
+            if isinstance(strategy, Mixed):
+                parts: Mapping[str, Any] = {**strategy.mixture(candidates, self.belief)}
+            else:
+                parts = {"chosen": strategy.weights(candidates, self.belief)}
+            mixture = {name: per_candidate(part, count, "weights") for name, part in parts.items()}
+            if not any(part.any() for part in mixture.values()):
+                raise unexpected("", "a weight above 0", "none", "return ones where all are alike")
+        return mixture
 
     def _repeat(self, earlier: DrawRow, proposal: Proposal) -> Draw:
         """Return an earlier audit's draw from its proposal, with the predictions of now."""

@@ -16,6 +16,7 @@ from ..oracles import Received, Version
 from ..oracles.captioned import Captioned
 from ..space import QuestionSpace
 from ..types import IDENTITY, Answer, Ask, CallMode, Prompt, SourceAnswer, Unanswered, Value
+from ..utils.other_code import naming
 
 
 class SourceCalls:
@@ -36,7 +37,8 @@ class SourceCalls:
         # Calls about one source come in a row, and decoding is slow, so a few samples are kept.
         self._sample = lru_cache(maxsize=16)(space.dataset.sample)
         self.per_sample = len(space.asked) if answers == "one" else 1
-        self.most_per_source = 1 + space.oracle.most_versions(space.dataset)
+        with naming("oracle", space.oracle.code[-1], "most_versions"):
+            self.most_per_source = 1 + space.oracle.most_versions(space.dataset)
 
     @property
     def count(self) -> int:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import unexpected
 from ..types import Candidates, Floats, Indices
-from ..utils.other_code import users, wrong_result
 
 if TYPE_CHECKING:
     from torch import Tensor as Tensor
@@ -34,24 +34,20 @@ def array(values: "Tensor | npt.ArrayLike") -> npt.NDArray[Any]:
     return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
 
 
-def per_candidate(
-    values: Any, count: int, what: str, made_by: tuple[str, object, str], highest: float = MAX
-) -> Floats:
-    """Return what a user's part computed for ``count`` candidates as an array.
+def per_candidate(values: Any, count: int, what: str, highest: float = MAX) -> Floats:
+    """Return what a part computed for ``count`` candidates as an array.
 
     Args:
         values: A tensor, an array or a list.
         count: The number of candidates.
         what: What they are, such as "weights".
-        made_by: Kind of the part, the part and its method.
         highest: The highest value; the lowest is 0.
 
     Raises:
         InputError: They are no such numbers.
     """
     got, remedy = type(values).__name__, "return a vector as long as candidates"
-    with users(*made_by):
-        numbers = array(values)
+    numbers = array(values)
     if numbers.shape == (count,) and numbers.dtype.kind in "biuf":
         bad = np.flatnonzero(~((numbers >= 0) & (numbers <= highest)))  # NaN is neither
         if not len(bad):
@@ -61,7 +57,7 @@ def per_candidate(
         got += f" of shape {numbers.shape} and type {numbers.dtype}"
     within = f"finite {what} of at least 0" if highest == MAX else f"{what} from 0 to {highest:g}"
     expected = f"{count} {within}, one per candidate"
-    raise wrong_result(*made_by, expected, got, remedy)
+    raise unexpected("", expected, got, remedy)
 
 
 def tensor(values: npt.NDArray[Any], like: "Tensor | None" = None) -> "Tensor":

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from ..errors import unexpected
+from ..errors import brief, unexpected
 from ..types import Ask, FollowUp, Image, Mask, Sample
-from ..utils.other_code import Completed, defined_at, users, wrong_result
+from ..utils.other_code import Completed, naming
 
 Rng = np.random.Generator
 """Generator of all random numbers of a follow-up."""
@@ -117,26 +117,23 @@ def follow_up_of(relation: RelationDefaults, sample: Sample, severity: int, rng:
         InputError: The relation raises an error, or returns no image such as the source.
     """
     about = f" (severity {severity}, sample {sample.id!r})"
-    with users("relation", relation, "apply", about):
+    with naming("relation", relation, "apply", about):
         follow_up = relation.apply(sample, severity, rng)
-    method = "apply" if defined_at(relation.apply) else "transform"
-    if not isinstance(follow_up, FollowUp):
-        expected = "a FollowUp(image)"
-        raise wrong_result("relation", relation, method, expected, follow_up)
-    if sample.image is not None:
-        check_image("relation", relation, method, follow_up.image, sample.image)
+        if not isinstance(follow_up, FollowUp):
+            raise unexpected("", "FollowUp(image)", brief(follow_up))
+        if sample.image is not None:
+            check_image(follow_up.image, sample.image)
     return follow_up
 
 
-def check_image(kind: str, part: object, method: str, image: object, source: Image) -> None:
-    """Raise InputError unless a method of a user's part returned an image such as the source."""
-    channels, got = source.shape[2], image
-    if isinstance(image, np.ndarray):
+def check_image(image: object, source: Image) -> None:
+    """Raise InputError unless a relation returned an image such as the source."""
+    channels, got = source.shape[2], brief(image)
+    if isinstance(image, np.ndarray) and image.ndim:
         if image.dtype == np.uint8 and image.shape[2:] == (channels,) and image.size:
             return
-        size = " x ".join(map(str, image.shape))
-        got = f"{size} of {image.dtype}" if size else image.item()
-    raise wrong_result(kind, part, method, f"an image H x W x {channels} of uint8", got)
+        got = f"{' x '.join(map(str, image.shape))} of {image.dtype}"
+    raise unexpected("", f"an image H x W x {channels} of uint8", got)
 
 
 def truth_after(relation: RelationDefaults, truth: int, follow_up: FollowUp) -> int:
@@ -145,12 +142,11 @@ def truth_after(relation: RelationDefaults, truth: int, follow_up: FollowUp) -> 
     Raises:
         InputError: The relation raises an error, or returns something else.
     """
-    with users("relation", relation, "expect"):
+    with naming("relation", relation, "expect"):
         expected = relation.expect(truth, follow_up)
-        if expected in (0, 1):
-            return int(expected)
-    got = f"{expected!r:.40}"
-    raise wrong_result("relation", relation, "expect", "a true answer of 0 or 1", got)
+        if expected not in (0, 1):
+            raise unexpected("", "a true answer of 0 or 1", brief(expected))
+        return int(expected)
 
 
 class LabelPreserving(RelationDefaults):

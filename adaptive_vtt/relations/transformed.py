@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError, one_line, unexpected
 from ..types import FollowUp, Image, Mask, Sample
 from ..utils.options import Option
-from ..utils.other_code import load_object, seeded, users
+from ..utils.other_code import load_object, naming, seeded
 from .base import RelationDefaults, Rng, check_image
 from .graded import to_bytes
 
@@ -256,11 +256,11 @@ class Transformed(RelationDefaults):
         transform = self.transforms[severity - 1]
         function = getattr(transform, "func", transform)  # of a partial
         about = f" (relation {self.name!r}, severity {severity}, sample {sample.id!r})"
-        with users("relation", function, about=about):
+        with naming("relation", function, about=about):
             changed = self._callers[severity - 1].image(image, seed)
-        if changed.ndim == 2:  # some transforms drop the axis of a single channel
-            changed = changed[..., None]
-        check_image("relation", function, "", changed, image)
+            if changed.ndim == 2:  # some transforms drop the axis of a single channel
+                changed = changed[..., None]
+            check_image(changed, image)
         details = {"source": image, "severity": severity, "seed": seed}
         return FollowUp(np.ascontiguousarray(changed), details)
 

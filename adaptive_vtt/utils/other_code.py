@@ -13,18 +13,21 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from threading import RLock
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ..errors import AvttError, InputError, one_line, unexpected, unknown
+from ..errors import AvttError, InputError, one_line, unknown
 from .files import near_file
 
 OURS = str(Path(__file__).parent.parent)
 _LIBRARIES = tuple({OURS, *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib"))})
 _INSTALLED = ("site-packages", "dist-packages")
+QUOTED = 80
+"""Most characters of an exception that a message quotes."""
 _LOCK = RLock()  # guards the random states that the whole process shares
 
 
@@ -128,77 +131,59 @@ def place_of(error: BaseException) -> str:
     return f" at {shown(last.filename)}, line {last.lineno}{function}"
 
 
-def defined_at(function: Any) -> str:
-    """Return where a user's function or method begins, " from model.py, line 7", else ""."""
-    code = getattr(function, "__code__", None)
-    if code is None or not _is_users(code.co_filename):
-        return ""
-    return f" from {shown(code.co_filename)}, line {code.co_firstlineno}"
+def defined_at(part: object, method: str = "") -> str:
+    """Return where users' code of a part begins, " (model.py, line 7)", or "" if it has none.
 
-
-def is_ours(part: object) -> bool:
-    """Return whether this package defines a part, or the one that a wrapper completes."""
-    plain = getattr(part, "plain", part)
-    defined = plain if isinstance(plain, type | FunctionType) else type(plain)
-    return defined.__module__.partition(".")[0] == __name__.partition(".")[0]
+    That is the line of the part, if it is a function, or of its method, or of the first function of
+    its class.
+    """
+    functions = [getattr(part, method, part), *vars(type(part)).values()]
+    codes = [getattr(getattr(f, "__wrapped__", f), "__code__", None) for f in functions]
+    own = [code for code in codes if code is not None and _is_users(code.co_filename)]
+    return f" ({shown(own[0].co_filename)}, line {own[0].co_firstlineno})" if own else ""
 
 
 @contextmanager
-def users(kind: str, part: object, method: str = "", about: str = "") -> Iterator[None]:
-    """Turn an error in a block that calls a user's part into a sentence that names it.
+def naming(kind: str, part: object, method: str = "it", about: str = "") -> Iterator[None]:
+    """Name a user's part in the errors of a block that calls it and checks what it returned.
 
-    An error without a line of users' code comes from other arguments, or from reading the result.
-    Errors of this package pass, as do faults of built-in parts.
+    An exception without a line of users' code is about the arguments, or about what was returned.
+    Errors of built-in parts, and those that name a part already, are not changed.
 
     Args:
         kind: What the part is, such as "oracle".
         part: The part.
-        method: Name of the method that the block calls, which says where the part is defined.
+        method: Name of the method that the block calls.
         about: What it was called for, as the end of the sentence.
 
     Raises:
-        InputError: The part raised an error, from which this one comes.
+        AvttError: An error of this package begins with the part's name. Another exception becomes
+            an InputError.
     """
     try:
         yield
-    except AvttError:
-        raise
     except (Exception, SystemExit) as error:
-        if is_ours(part):
+        plain = getattr(part, "plain", part)  # inside a wrapper
+        defined = plain if isinstance(plain, type | FunctionType) else type(plain)
+        ours = defined.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if ours or getattr(error, "part", ""):
             raise
-        place = place_of(error)
-        verb = " raised" if place else f": {method or 'it'} does not fit:"
-        why = f"{type(error).__name__}: {one_line(error)}"
-        where = f"{place or defined_at(getattr(part, method, part))}{about}"
-        failure = InputError(f"{kind} {name_of(part)!r}{verb} {why}{where}")
+        who, place = f"{kind} {name_of(part)!r}", defined_at(plain, method)
+        if isinstance(error, AvttError):
+            error.args, error.part = (f"{who}{place}: {error}",), kind
+            raise
+        why = shorten(f"{type(error).__name__}: {one_line(error)}", QUOTED, placeholder=" ...")
+        failure = InputError(f"{who}{place}: {method} does not fit: {why}{about}")
+        if raised_at := place_of(error):
+            failure = InputError(f"{who} raised {why}{raised_at}{about}")
         failure.part = kind
         raise failure from error
 
 
-def wrong_result(
-    kind: str, part: object, method: str, expected: str, got: object, remedy: str = ""
-) -> InputError:
-    """Return the error "KIND PART: expected ..., got ... from FILE, line N; remedy".
-
-    Args:
-        kind: What the part is, such as "oracle".
-        part: The part.
-        method: Name of the method that returned it.
-        expected: What it may return, as a noun.
-        got: What it returned: a text, or another object, which is shown by its type.
-        remedy: What to do about it, as a clause.
-    """
-    shown_as = "None" if got is None else got if isinstance(got, str) else type(got).__name__
-    place = defined_at(getattr(part, method, part))
-    error = unexpected(f"{kind} {name_of(part)!r}", expected, f"{shown_as}{place}", remedy)
-    error.part = kind
-    return error
-
-
 def name_of(part: object) -> str:
     """Return the name of a part for messages: its own, that of a function, or of its class."""
-    own = getattr(part, "name", None)
-    return str(own or getattr(part, "__name__", type(part).__name__))
+    own = getattr(part, "__name__", None) or getattr(part, "name", None)
+    return str(own or type(part).__name__)
 
 
 def shown(path: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import InputError, check_known, one_line, unexpected, unknown
 from .options import check_options
-from .other_code import defined_at, is_target, load_object
+from .other_code import defined_at, is_target, load_object, naming
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,14 @@ class Registry:
             try:
                 parameters.bind(**options)
             except TypeError as error:
-                if isclass(part) or not self._methods:  # a function that makes such a part
-                    raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
-                got = f"the function {part.__name__}{parameters}{defined_at(part)}"
-                expected = f"a class with {', '.join(self.members)}"
-                raise unexpected(f"{self.kind} {name!r}", expected, got, self.function) from None
+                why = one_line(error)
+                if isroutine(part) and self._methods:
+                    got = f"the function {part.__name__}{parameters}; {self.function}"
+                    why = f"expected a class with {', '.join(self.members)}, got {got}"
+                raise InputError(f"{self.kind} {name!r}{defined_at(part)}: {why}") from None
             check_options(part, options, f"{self.kind} {name!r}")
-        return part(**options)
+        with naming(self.kind, getattr(part, "func", part), "__init__"):  # inside a partial
+            return part(**options)
 
     def checked(self, part: Any, name: str) -> Any:
         """Return a part unchanged.

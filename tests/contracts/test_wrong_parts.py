@@ -1,5 +1,6 @@
 """Parts of a user's own that are wrong: each ends in one sentence that names the part."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from adaptive_vtt import Audit, QuestionSpace, strategies, surrogates
+from adaptive_vtt import Audit, QuestionSpace, oracles, strategies, surrogates
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli import main
 from adaptive_vtt.engine.belief import posterior_of
@@ -22,10 +23,11 @@ from adaptive_vtt.relations.base import follow_up_of, truth_after
 from adaptive_vtt.surrogates import Posterior
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome, PairedAnswer, Sample
-from adaptive_vtt.utils.other_code import users
+from adaptive_vtt.utils.other_code import naming
 
 SAMPLE = Sample("a", np.zeros((6, 5, 3), np.uint8), {})
 HERE = rf"{Path(__file__).name}, line \d+"
+AT = rf" \(\S*{HERE}\)"
 RNG = np.random.default_rng(0)
 
 
@@ -46,7 +48,7 @@ IMAGE = r"expected an image H x W x 3 of uint8, got "
     ("returned", "got"),
     [
         (None, "None"),
-        (SAMPLE.image.tolist(), "list"),  # type: ignore[union-attr]
+        (SAMPLE.image.tolist(), r"\[\[\[0, 0, 0\], .* \.\.\."),  # type: ignore[union-attr]
         (np.zeros((6, 5, 3)), "6 x 5 x 3 of float64"),
         (np.zeros((6, 5), np.uint8), "6 x 5 of uint8"),
         (np.zeros((6, 5, 1), np.uint8), "6 x 5 x 1 of uint8"),
@@ -55,20 +57,22 @@ IMAGE = r"expected an image H x W x 3 of uint8, got "
 )
 def test_a_relation_that_returns_no_image_is_named(returned: Any, got: str) -> None:
     mine = made(LabelPreserving, name="mine", transform=lambda image, severity, rng: returned)
-    with pytest.raises(InputError, match=rf"^relation 'mine': {IMAGE}{got} from .*{HERE}$"):
+    with pytest.raises(InputError, match=rf"^relation 'mine'{AT}: {IMAGE}{got}$"):
         follow_up_of(mine, SAMPLE, 1, RNG)
     bare = made(object, name="mine", apply=lambda sample, severity, rng: returned)
-    with pytest.raises(InputError, match=r"^relation 'mine': expected a FollowUp\(image\), got "):
+    with pytest.raises(
+        InputError, match=rf"^relation 'mine'{AT}: expected FollowUp\(image\), got "
+    ):
         follow_up_of(bare, SAMPLE, 1, RNG)
 
 
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda image: None, rf": {IMAGE}None from .*{HERE}"),
+        (lambda image: None, rf"{AT}: {IMAGE}array\(None, "),
         (
             lambda image, severity: image,
-            r": it does not fit: TypeError: .*'severity'",
+            rf"{AT}: it does not fit: TypeError: .*'severity'",
         ),
         (failing, rf" raised KeyError: 'threshold' at .*{HERE}, in failing"),
     ],
@@ -83,11 +87,11 @@ def test_a_wrong_transform_is_named(function: Any, why: str) -> None:
     [
         (
             made(LabelPreserving, name="mine", transform=lambda image, severity: image),
-            r"expected transform\(image, severity, rng\), got transform\(image, severity\) from",
+            r"expected transform\(image, severity, rng\), got transform\(image, severity\) \(",
         ),
         (
             made(LabelPreserving, name="mine", expect=lambda truth: truth),
-            r"expected expect\(truth, follow_up\), got expect\(truth\) from",
+            r"expected expect\(truth, follow_up\), got expect\(truth\) \(",
         ),
         (
             made(LabelPreserving, name="mine", severities=3),
@@ -109,7 +113,7 @@ def test_a_relation_of_another_form_is_refused_at_once(relation: Any, why: str) 
 def test_a_true_answer_is_0_or_1(returned: Any) -> None:
     mine = made(LabelPreserving, name="mine", expect=lambda truth, follow_up: returned)
     with pytest.raises(
-        InputError, match=r"^relation 'mine': expected a true answer of 0 or 1, got "
+        InputError, match=rf"^relation 'mine'{AT}: expected a true answer of 0 or 1, got "
     ):
         truth_after(mine, 1, FollowUp(None))
     assert truth_after(made(LabelPreserving, expect=lambda *_: np.int64(0)), 1, FollowUp(None)) == 0
@@ -118,14 +122,14 @@ def test_a_true_answer_is_0_or_1(returned: Any) -> None:
 @pytest.mark.parametrize(
     ("returned", "why"),
     [
-        (0.5, r"expected an Outcome, got 0\.5 from .*; return Outcome\(loss\)$"),
-        (None, "expected an Outcome, got None from"),
-        (Outcome(2.0), r"expected an Outcome with a loss between 0 and 1, got 2\.0 for sample '"),
-        (Outcome(float("nan")), "a loss between 0 and 1, got nan for sample"),
+        (0.5, r"expected Outcome\(loss\), got 0\.5$"),
+        (None, r"expected Outcome\(loss\), got None$"),
+        (Outcome(2.0), "expected a loss from 0 to 1, got 2.0 for sample 's0', concept 'c0'$"),
+        (Outcome(float("nan")), "a loss from 0 to 1, got nan for sample"),
         (Outcome(None), "judge does not fit: TypeError: float"),  # type: ignore[arg-type]
         (Outcome("bad"), "does not fit: ValueError: .*'bad'"),  # type: ignore[arg-type]
-        (Outcome(0.5, coordinate=7), "a coordinate between 0 and 1, got 7 for"),
-        (Outcome(0.5, margin=float("inf")), "a finite margin, got inf for"),
+        (Outcome(0.5, coordinate=7), "a coordinate from 0 to 1, got 7 for"),
+        (Outcome(0.5, margin=float("inf")), r"a margin from -1e\+300 to 1e\+300, got inf for"),
         (Outcome(0.5, excluded=True), "texts as unanswered and excluded, got True"),  # type: ignore
         (Outcome(0.5, details={"a": object()}), "does not fit: TypeError: .* not JSON"),
         (Outcome(0.5, details=[1]), "does not fit: TypeError: 'list'"),  # type: ignore[arg-type]
@@ -134,7 +138,7 @@ def test_a_true_answer_is_0_or_1(returned: Any) -> None:
 def test_an_oracle_that_returns_no_outcome_is_named(returned: Any, why: str) -> None:
     oracle = made(OracleDefaults, judge=lambda question, answer, expected, source_answer: returned)
     judge = Judge(QuestionSpace(tiny_dataset(), oracle=oracle), "one")
-    with pytest.raises(InputError, match=rf"^oracle 'Mine': .*{why}"):
+    with pytest.raises(InputError, match=rf"^oracle 'Mine'{AT}: .*{why}"):
         judge.judged(0, Answer((0.7,)))
 
 
@@ -143,8 +147,11 @@ def test_an_oracle_that_returns_no_outcome_is_named(returned: Any, why: str) -> 
     [
         ({"judge": failing}, rf" raised KeyError: 'threshold' at .*{HERE}, in failing \(call 0\)$"),
         ({"judge": None}, ": judge does not fit: TypeError: 'NoneType' .* not callable"),
-        ({"judge_call": lambda cases, values: 0.5}, ": judge does not fit: TypeError: 'float'"),
-        ({"judge_call": lambda cases, values: []}, ": judge does not fit: ValueError: zip"),
+        (
+            {"judge_call": lambda cases, values: 0.5},
+            f"{AT}: judge does not fit: TypeError: 'float'",
+        ),
+        ({"judge_call": lambda cases, values: []}, f"{AT}: judge does not fit: ValueError: zip"),
         ({"expect": failing}, rf" raised KeyError: 'threshold' at .*{HERE}"),
     ],
 )
@@ -158,26 +165,34 @@ def test_an_oracle_that_fails_is_named_and_the_cause_is_kept(members: Any, why: 
 @pytest.mark.parametrize(
     ("returned", "why"),
     [
-        (0.5, "expected a Posterior, got float from"),
-        (None, "expected a Posterior, got None from"),
+        (0.5, r"expected surrogates\.Posterior\(mean, variance\), got 0\.5$"),
+        (None, r"Posterior\(mean, variance\), got None$"),
         (Posterior(torch.zeros(3), torch.zeros(4)), r"4 means from 0 to 1, .* of shape \(3,\)"),
         (Posterior(torch.ones(4), torch.zeros(4, 1)), r"4 finite variances .* shape \(4, 1\)"),
-        (Posterior(torch.full((4,), 1.5), torch.zeros(4)), r"got 1\.5 for candidate 0 from"),
-        (Posterior(torch.full((4,), torch.nan), torch.zeros(4)), "got nan for candidate 0 from"),
-        (Posterior(torch.ones(4), -torch.ones(4)), r"got -1\.0 for candidate 0 from"),
+        (Posterior(torch.full((4,), 1.5), torch.zeros(4)), r"got 1\.5 for candidate 0$"),
+        (Posterior(torch.full((4,), torch.nan), torch.zeros(4)), "got nan for candidate 0$"),
+        (Posterior(torch.ones(4), -torch.ones(4)), r"got -1\.0 for candidate 0$"),
     ],
 )
 def test_a_surrogate_that_returns_no_posterior_is_named(returned: Any, why: str) -> None:
     mine, points = made(object, posterior=lambda _: returned), SimpleNamespace(sample=np.arange(4))
-    with pytest.raises(InputError, match=rf"^surrogate 'Mine': .*{why}"):
+    with pytest.raises(InputError, match=rf"^surrogate 'Mine'{AT}: .*{why}"):
         posterior_of(mine, points)  # type: ignore[arg-type]
+
+
+def test_an_oracle_whose_count_of_versions_is_no_number_is_named() -> None:
+    space = QuestionSpace(tiny_dataset(), oracle=made(OracleDefaults, most_versions=lambda _: "3"))
+    with pytest.raises(InputError, match=rf"^oracle 'Mine'{AT}: most_versions does not fit: Type"):
+        Judge(space, "one")
 
 
 def test_an_oracle_that_judges_two_models_is_named() -> None:
     oracle = made(OracleDefaults, judge=lambda question, answer, expected, source_answer: 0.5)
     space = QuestionSpace(tiny_dataset(), oracle=oracle)
     judge = Judge(space.judged_by(Paired(space.oracle)), "one")
-    with pytest.raises(InputError, match=r"^oracle 'Mine': judge does not fit: AttributeError"):
+    with pytest.raises(
+        InputError, match=rf"^oracle 'Mine'{AT}: judge does not fit: AttributeError"
+    ):
         judge.judged(0, Answer((PairedAnswer(0.7, 0.6),)))
 
 
@@ -191,12 +206,15 @@ def test_a_surrogate_may_return_arrays() -> None:
     ("members", "why"),
     [
         ({"weights": failing}, rf" raised KeyError: 'threshold' at .*{HERE}, in failing$"),
-        ({"weights": lambda c, b: [[1], [1, 2]]}, ": weights does not fit: ValueError"),
-        ({"weights": lambda c, b: np.zeros(len(c))}, ": expected a weight above 0, got none"),
-        ({"mixture": lambda c, b: 3}, ": mixture does not fit: TypeError"),
-        ({"mixture": lambda c, b: {}}, ": expected a weight above 0, got none"),
-        ({"reasons": lambda c, b, k: "because"}, ": reasons does not fit: TypeError"),
-        ({"reasons": lambda c, b, k: {"a": np.ones(2)}}, ": reasons does not fit: .* not JSON"),
+        ({"weights": lambda c, b: [[1], [1, 2]]}, f"{AT}: weights does not fit: ValueError"),
+        ({"weights": lambda c, b: np.zeros(len(c))}, f"{AT}: expected a weight above 0, got none"),
+        ({"mixture": lambda c, b: 3}, f"{AT}: mixture does not fit: TypeError"),
+        ({"mixture": lambda c, b: {}}, f"{AT}: expected a weight above 0, got none"),
+        ({"reasons": lambda c, b, k: "because"}, f"{AT}: reasons does not fit: TypeError"),
+        (
+            {"reasons": lambda c, b, k: {"a": np.ones(2)}},
+            f"{AT}: reasons does not fit: .* not JSON",
+        ),
     ],
 )
 def test_a_strategy_that_fails_is_named(members: Any, why: str) -> None:
@@ -205,16 +223,29 @@ def test_a_strategy_that_fails_is_named(members: Any, why: str) -> None:
         Selector(QuestionSpace(tiny_dataset()), mine).draw()
 
 
+def test_a_long_text_of_an_exception_is_cut_and_a_part_is_named_once() -> None:
+    def weights() -> None:
+        raise ValueError("word " * 100)
+
+    mine = made(object, weights=weights)
+    with pytest.raises(InputError) as error, naming("oracle", mine), naming("strategy", mine):
+        mine.weights()
+    advice = "; once that is mended, 'avtt resume run' continues"
+    assert len(f"avtt: {error.value}{advice}") <= 3 * 80
+    assert str(error.value).startswith("strategy 'Mine' raised ValueError: word word")
+    assert error.value.part == "strategy"
+
+
 def test_faults_of_this_package_keep_their_traceback() -> None:
-    with pytest.raises(KeyError), users("strategy", strategies.get("random"), "weights"):
+    with pytest.raises(KeyError), naming("strategy", strategies.get("random"), "weights"):
         raise KeyError("ours")
 
 
 PARTS = """
 import numpy as np
 
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Correctness, OracleDefaults
-from adaptive_vtt.oracles.paired import Paired
 
 
 def function(candidates, belief):
@@ -224,6 +255,13 @@ def function(candidates, belief):
 class Number(OracleDefaults):
     def judge(self, question, answer, expected, source_answer=None):
         return 0.5
+
+
+class Strict(Correctness):
+    def __init__(self, threshold=0.5):
+        if threshold > 1:
+            raise InputError(f"threshold: expected 1 at most, got {threshold}")
+        self.levels = {}[threshold]
 
 
 class One:
@@ -241,6 +279,19 @@ made = One(2)
 """
 
 
+def test_an_error_in_a_constructor_names_the_part(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(PARTS)
+    strict = partial(oracles.REGISTRY.make, "parts.py:Strict", base=tmp_path)
+    with pytest.raises(
+        InputError, match=r"^oracle 'Strict' raised KeyError: 0\.5 at .*parts\.py, "
+    ):
+        strict({})
+    with pytest.raises(InputError, match=r"^oracle 'Strict' \(.*\): threshold: expected 1 at most"):
+        strict({"threshold": 2})
+    with pytest.raises(InputError, match=r"^oracle 'ordinal': unknown option 'cut'"):
+        oracles.REGISTRY.make("ordinal", {"cut": 1})
+
+
 def test_functions_and_objects_in_place_of_classes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "parts.py").write_text(PARTS)
     expected = (
@@ -249,7 +300,7 @@ def test_functions_and_objects_in_place_of_classes_are_refused(tmp_path: Path) -
     with pytest.raises(InputError, match=expected):
         strategies.named("parts.py:function", base=tmp_path)
     with pytest.raises(
-        InputError, match=r"^surrogate .*: expected a class, .*, got One made already"
+        InputError, match=r"^surrogate .*: expected a class or a function, got an object of One"
     ):
         surrogates.named("parts.py:made", base=tmp_path)
     with pytest.raises(
@@ -263,11 +314,11 @@ def test_functions_and_objects_in_place_of_classes_are_refused(tmp_path: Path) -
     [
         (
             'oracle.kind="parts.py:Number"',
-            "avtt: oracle 'Number': expected an Outcome, got 0.5 from",
+            "avtt: oracle 'Number' (parts.py, line 13): expected Outcome(loss), got 0.5; once",
         ),
         (
             'certify.surrogate="parts.py:One"',
-            "avtt: surrogate 'One': expected a Posterior, got int",
+            "avtt: surrogate 'One' (parts.py, line 31): expected surrogates.Posterior(",
         ),
     ],
 )
@@ -308,7 +359,9 @@ def test_an_audit_that_a_part_ended_is_resumed_with_the_part_mended(
     with pytest.raises(SystemExit) as ended:
         main([*audit, "--set", kind, "--set", plain])
     assert ended.value.code == 2
-    assert "got 0.5 from parts.py, line" in (errors := capsys.readouterr().err)
+    assert "(parts.py, line 20): expected Outcome(loss), got 0.5; once" in (
+        errors := capsys.readouterr().err
+    )
     assert "once that is mended, 'avtt resume run' continues" in errors
     (tmp_path / "parts.py").write_text(source.replace(" if self.count <= 4 else 0.5", ""))
     with pytest.raises(SystemExit) as ended:

@@ -116,7 +116,7 @@ def test_an_oracles_margin_is_kept_with_the_answer_and_read_back_from_it() -> No
 
 def test_a_margin_that_is_no_number_is_refused() -> None:
     judge = Judge(QuestionSpace(tiny_dataset(4, 2), oracle=Odd(math.nan)), "all")
-    with pytest.raises(InputError, match=r"oracle 'Odd': .* a finite margin, got nan"):
+    with pytest.raises(InputError, match=r"oracle 'Odd' .* a margin from .*, got nan"):
         judge.judged(0, Answer((0.9, 0.9)))
 
 

@@ -84,7 +84,10 @@ def test_one_of_a_file_learns_and_predicts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", ["1.5", "float('nan')"])
 def test_means_outside_0_and_1_are_refused(tmp_path: Path, level: Any) -> None:
-    with pytest.raises(InputError, match=r"surrogate 'Flat': expected \d+ means from 0 to 1, "):
+    with pytest.raises(
+        InputError,
+        match=r"surrogate 'Flat' \(.*flat.py, line \d+\): expected \d+ means from 0 to 1, ",
+    ):
         audit(flat(tmp_path, level)).run()
 
 
