@@ -20,7 +20,7 @@ BUDGETS = {
     "engine": 4554,
     "journal": 1798,
     "models": 5125,
-    "oracles": 2320,
+    "oracles": 2298,
     "people": 706,
     "relations": 3004,
     "results": 5760,

@@ -213,8 +213,8 @@ def one_per_class(classes: "pd.Series[Any]") -> pd.DataFrame:
         if parts & known:
             several = names.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
             return several.str.get_dummies(mark).astype(float).where(names.notna())
-    table = pd.get_dummies(names, dtype=float).where(names.notna())
-    return table[sorted(known, key=by_number)]
+    columns = sorted(known, key=by_number)
+    return pd.get_dummies(names, dtype=float).where(names.notna())[columns]
 
 
 def class_name(cell: Any) -> str:

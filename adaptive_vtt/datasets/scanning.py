@@ -266,8 +266,8 @@ def unread_remark(
     parts = [f"{number:,} {ending}" for ending, number in counts.most_common()]
     if without_row:
         have = "images have" if len(without_row) > 1 else "image has"
-        names = some(sorted(without_row, key=by_number), 3)
-        parts.insert(0, f"{len(without_row):,} {have} no row in the table: {names}")
+        first = some(sorted(without_row, key=by_number), 3)
+        parts.insert(0, f"{len(without_row):,} {have} no row in the table: {first}")
     return {"not read": ", ".join(parts)} if parts else {}
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow
 from ..utils.figures import USD, money
+from ..utils.web import text_of
 from .judge_models import JUDGED
 
 Count = Annotated[int, Field(ge=0)]
@@ -29,10 +30,8 @@ class Findings:
     distinct: Annotated[Count, Field(description="things (of an image) that violations are about")]
 
     def __str__(self) -> str:
-        return (
-            f"{self.comparable} of {self.judged} follow-ups could be checked: {self.violations} "
-            f"violations, of {self.distinct} different things"
-        )
+        checked = f"{self.comparable} of {self.judged} follow-ups could be checked"
+        return f"{checked}: {self.violations} violations, of {self.distinct} different things"
 
 
 def judged(calls: Sequence[CallRow]) -> list[AnswerRow]:
@@ -86,17 +85,8 @@ class JudgeFindings:
 
     def in_words(self, currency: str = USD) -> str:
         """Return the counts in one sentence, with the cost in this currency."""
-        replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
-        parts = [
-            f"the judge was asked about {replies}",
-            f" ({self.checked:,} of them to check the rule)" * bool(self.checked),
-            f" and read {self.settled:,}",
-            f", {self.failed:,} calls of it failed" * bool(self.failed),
-            f", for {money(self.cost, currency)} of the cost" * bool(self.cost),
-            f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
-            * bool(self.compared),
-        ]
-        return "".join(parts)
+        price = money(self.cost, currency)
+        return text_of(__package__, "judge.txt", counts=self, price=price).strip()
 
 
 def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:

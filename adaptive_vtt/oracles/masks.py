@@ -52,9 +52,7 @@ class TrueMask:
 
     def score(self, answer: Mask, metric: "Metric") -> float:
         """Return the overlap of an answer with the mask, over the pixels that count."""
-        if self.ignored is None:
-            return overlap(answer, self.inside, metric)
-        counted = ~self.ignored
+        counted = np.True_ if self.ignored is None else ~self.ignored
         return overlap(answer & counted, self.inside & counted, metric)
 
 
@@ -75,18 +73,40 @@ def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
     return 2 * both / each if metric == "dice" else both / (each - both)
 
 
-class MaskScore(OracleDefaults):
-    """Oracle whose loss is 1 - the overlap with the true mask, for concepts with a mask.
+def below(score: float, threshold: float) -> Outcome:
+    """Return the outcome of a score, whose loss is 1 if it is below a threshold."""
+    margin = score - threshold
+    return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)
 
-    An answer that is a number is a score.
-    """
+
+class Scored(OracleDefaults):
+    """Base of oracles that compare an answer with the true mask, unless it is a score already."""
 
     judges_masks = True
     judges_scores = True
 
     def __init__(self, metric: Metric, unanswered_loss: float) -> None:
-        self.metric: Metric = metric
-        self.unanswered_loss = unanswered_loss
+        self.metric, self.unanswered_loss = metric, unanswered_loss
+
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        return self.score(value, TrueMask.of(sample, concept), sample.id)
+
+    def score(self, answer: Any, mask: TrueMask | None, sample_id: str) -> float | None:
+        """Return the score of an answer, a mask or a score; None without an answer."""
+        if answer is None or isinstance(answer, Unanswered):
+            return None
+        if isinstance(answer, float):
+            return answer
+        if mask is None:
+            raise unexpected(f"sample {sample_id!r}", "a true mask to score the model's by", "none")
+        return mask.score(answer, self.metric)
+
+
+class MaskScore(Scored):
+    """Oracle whose loss is 1 - the overlap with the true mask, for concepts with a mask."""
+
+    def __init__(self, metric: Metric, unanswered_loss: float) -> None:
+        super().__init__(metric, unanswered_loss)
         self.rates = MappingProxyType({f"1 - {metric}": 1})
 
     def view(self, dataset: Dataset) -> Dataset:
@@ -100,13 +120,12 @@ class MaskScore(OracleDefaults):
     def judge(
         self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
     ) -> Outcome:
-        score = _score(answer, expected, question.sample_id, self.metric)
-        if score is None:
-            return Outcome(self.unanswered_loss)
-        return Outcome(1 - score, (score + 1) / 2, score)
+        score = self.score(answer, expected, question.sample_id)
+        return Outcome(self.unanswered_loss) if score is None else self.outcome(score)
 
-    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        return _score(value, TrueMask.of(sample, concept), sample.id, self.metric)
+    def outcome(self, score: float) -> Outcome:
+        """Return the outcome of an answer with a score."""
+        return Outcome(1 - score, (score + 1) / 2, score)
 
 
 class MaskBelow(MaskScore):
@@ -130,23 +149,16 @@ class MaskBelow(MaskScore):
         threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.7,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        check_known("metric", metric, METRICS, "mask below")
-        check_options(MaskBelow, {"threshold": threshold}, "mask below")
+        check_options(MaskBelow, {"metric": metric, "threshold": threshold}, "mask below")
         super().__init__(metric, unanswered_loss)
         self.threshold = threshold
         self.rates = MappingProxyType({f"{METRICS[metric]} below {threshold:g}": 1})
 
-    def judge(
-        self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
-    ) -> Outcome:
-        score = _score(answer, expected, question.sample_id, self.metric)
-        if score is None:
-            return Outcome(self.unanswered_loss)
-        margin = score - self.threshold
-        return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)
+    def outcome(self, score: float) -> Outcome:
+        return below(score, self.threshold)
 
 
-class MaskDrop(OracleDefaults):
+class MaskDrop(Scored):
     """Loss 1 if the overlap with the true mask drops by more than a share t of the source's.
 
     That is, (score(source) - score(follow-up)) / score(source) > t. Each concept with a mask is
@@ -163,8 +175,6 @@ class MaskDrop(OracleDefaults):
     """
 
     needs_source = True
-    judges_masks = True
-    judges_scores = True
     rates = MappingProxyType({"EFR": 1})
 
     def __init__(
@@ -178,8 +188,8 @@ class MaskDrop(OracleDefaults):
         check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
             raise unexpected("mask drop", "thresholds between 0 and 1", list(thresholds))
-        self.metric, self.thresholds = metric, tuple(thresholds)
-        self.unanswered_loss = unanswered_loss
+        super().__init__(metric, unanswered_loss)
+        self.thresholds = tuple(thresholds)
 
     def alone(self) -> MaskScore:
         return MaskScore(self.metric, self.unanswered_loss)
@@ -193,7 +203,7 @@ class MaskDrop(OracleDefaults):
         """Return the true mask of the follow-up, and the score of the source."""
         mask = TrueMask.of(premise.sample, premise.question.concept.rpartition(DROP)[0])
         expected = None if mask is None else mask.moved(premise)
-        return expected, self._score(premise.source_answer, mask, premise.sample.id)
+        return expected, self.score(premise.source_answer, mask, premise.sample.id)
 
     def judge(
         self,
@@ -203,7 +213,7 @@ class MaskDrop(OracleDefaults):
         source_answer: Any = None,
     ) -> Outcome:
         mask, before = expected
-        after = self._score(answer, mask, question.sample_id)
+        after = self.score(answer, mask, question.sample_id)
         if not before:  # excluded; the details are for the mean scores of a census
             why = "was not answered" if before is None else "scores 0"
             details = {n: v for n, v in ((SCORE, after), (SOURCE, before)) if v is not None}
@@ -214,23 +224,6 @@ class MaskDrop(OracleDefaults):
         dropped = before - after > limit * before + ROUNDING
         margin = after - (1 - limit) * before
         return Outcome(float(dropped), (after + 1) / 2, after, margin=margin)
-
-    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        return self._score(value, TrueMask.of(sample, concept), sample.id)
-
-    def _score(self, answer: Any, mask: TrueMask | None, sample_id: str) -> float | None:
-        return _score(answer, mask, sample_id, self.metric)
-
-
-def _score(answer: Any, mask: TrueMask | None, sample_id: str, metric: Metric) -> float | None:
-    """Return the score of an answer, a mask or a score; None without an answer."""
-    if answer is None or isinstance(answer, Unanswered):
-        return None
-    if isinstance(answer, float):
-        return answer
-    if mask is None:
-        raise unexpected(f"sample {sample_id!r}", "a true mask to score the model's by", "none")
-    return mask.score(answer, metric)
 
 
 class MaskConsistency(Agreement):
@@ -255,8 +248,8 @@ class MaskConsistency(Agreement):
         threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        check_known("metric", metric, METRICS, "mask consistency")
-        check_options(MaskConsistency, {"threshold": threshold}, "mask consistency")
+        options = {"metric": metric, "threshold": threshold}
+        check_options(MaskConsistency, options, "mask consistency")
         self.metric, self.threshold, self.unanswered_loss = metric, threshold, unanswered_loss
 
     def expect(self, premise: Premise) -> TrueMask | None:
@@ -276,6 +269,4 @@ class MaskConsistency(Agreement):
             return Outcome(0.0, excluded="the source image was not answered with a mask")
         if not isinstance(answer, np.ndarray):
             return Outcome(self.unanswered_loss)
-        score = expected.score(answer, self.metric)
-        margin = score - self.threshold
-        return Outcome(float(margin < 0), (score + 1) / 2, score, margin=margin)
+        return below(expected.score(answer, self.metric), self.threshold)

@@ -75,8 +75,8 @@ def from_isic(
         picture.show(name, int(present))
         if not present:
             del picture.masks[name]
-    named = {"name": "isic-2018-task-2", "skipped": reading.skipped}
-    return from_pictures(pictures, [*names.values()], str(top), **named)
+    labels, skipped = [*names.values()], reading.skipped
+    return from_pictures(pictures, labels, str(top), name="isic-2018-task-2", skipped=skipped)
 
 
 def _folder(
@@ -146,5 +146,5 @@ def from_idrid(
     pictures = readable(pictures, reading)
     # absent lesions have no masks, so without any mask the folders of masks are missing
     pictures = pictures if any(picture.masks for picture in pictures) else []
-    named = {"name": "idrid-segmentation", "skipped": reading.skipped}
-    return from_pictures(pictures, [*LESIONS], str(top), **named)
+    skipped = reading.skipped
+    return from_pictures(pictures, [*LESIONS], str(top), name="idrid-segmentation", skipped=skipped)
