@@ -132,9 +132,11 @@ def further(game: Game, left: int, half_width: float | None = None) -> list[Rang
             needed[k], doubt[k] = _TargetForecast(game, k, left).needed(half_width)
     unknown = np.isnan(needed)
     open_ = np.where(unknown, np.nanmax(needed, initial=0.0), needed)
-    # a draw moves this many targets on average; those that are open share the draws evenly
-    per_draw = max(float((game.moved / np.maximum(game.ages, 1)).sum()), TINY)
-    in_turn = [max(r, float(np.minimum(open_, r).sum()) / per_draw) for r in open_.tolist()]
+    # Open targets share the draws evenly, but one that every draw moves takes none from others.
+    share = game.moved / np.maximum(game.ages, 1)
+    rivals = 1 - share
+    per_draw = max(float((rivals * share).sum()), TINY)
+    in_turn = [max(r, float(rivals @ np.minimum(open_, r)) / per_draw) for r in open_.tolist()]
     return [
         None if unknown[k] else _range(min(r, left), float(doubt[k]), left)
         for k, r in enumerate(in_turn)
@@ -217,7 +219,8 @@ class _TargetForecast:
         if not len(self.means):
             return np.inf, float(self.evidence.max()), np.inf
         low = np.linspace(lower, upper - 2 * wanted, PLACES)
-        return (*self._nearest(low, low + 2 * wanted, wanted), np.inf)
+        draws_, lacking = self._nearest(low, low + 2 * wanted, wanted)
+        return max(draws_, 1.0), lacking, np.inf  # an open target takes a draw
 
     def _nearest(self, low: Floats, high: Floats, aim: float) -> tuple[float, float]:
         """Return the draws and the lacking evidence of the interval that takes the fewest draws.

@@ -62,7 +62,7 @@ def test_a_model_that_turns_round_is_not_certified(kind: str) -> None:
             found[row.target].emptied,
             found[row.target].invalidated,
         )
-    assert result.targets["emptied"].any()
+    assert result.targets["invalidated"].any()
     assert not result.targets["certified"].all()
 
 
