@@ -5,7 +5,7 @@ A relation makes a follow-up image from a source image, and gives the answer tha
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -126,13 +126,13 @@ def follow_up_of(relation: RelationDefaults, sample: Sample, severity: int, rng:
     return follow_up
 
 
-def check_image(image: object, source: Image) -> None:
+def check_image(image: Any, source: Image) -> None:
     """Raise InputError unless a relation returned an image such as the source."""
-    channels, got = source.shape[2], brief(image)
-    if isinstance(image, np.ndarray) and image.ndim:
-        if image.dtype == np.uint8 and image.shape[2:] == (channels,) and image.size:
-            return
-        got = f"{' x '.join(map(str, image.shape))} of {image.dtype}"
+    channels, is_array = source.shape[2], isinstance(image, np.ndarray)
+    if is_array and image.dtype == np.uint8 and image.shape[2:] == (channels,) and image.size:
+        return
+    size = " x ".join(map(str, image.shape)) if is_array else ""
+    got = f"{size} of {image.dtype}" if size else brief(image)
     raise unexpected("", f"an image H x W x {channels} of uint8", got)
 
 
