@@ -113,9 +113,8 @@ def _by_cells(
     repeating = [c for c in map(str, table) if 2 <= known_cells[c].nunique() <= len(table) / 2]
     repeating = [c for c in repeating if not {*words_of(c)} & {*NAMES["group_columns"]}]
     only = repeating if len(repeating) == 1 else []
-    class_columns = [c for c in class_columns if not known_cells[c].is_unique] or only
-    if class_columns:
-        return [], class_columns[0]
+    if named := [c for c in class_columns if not known_cells[c].is_unique] or only:
+        return [], named[0]
     shares = any(pd.to_numeric(table[c], errors="coerce").between(0, 1).all() for c in table)
     words = {"where": where, "columns": [*map(str, table)], "shares": shares}
     text = text_of(__package__, "no_labels.txt", mistakes=mistakes(table), **words)

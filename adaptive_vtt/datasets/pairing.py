@@ -30,7 +30,7 @@ class Pairing:
 
     index: "pd.Index[Any]"
     order: Indices | None = None
-    columns: tuple[Any, ...] = ()
+    columns: Sequence[Any] = ()
     remark: str = ""
 
     def along(self, rows: Any) -> Any:
@@ -86,14 +86,12 @@ def paired(table: Rows, files: Sequence[str] | None, where: str = "labels") -> P
         return Pairing(table.index)
     sources = [*_sources(table, files)]
     complete = [s for s in sources if len(s.rows) == len(files) == len(table)]
-    whole = [s for s in complete if not s.numbers] or complete
-    if whole:
+    if whole := [s for s in complete if not s.numbers] or complete:
         if any(other.rows != whole[0].rows for other in whole):
             got = f"{' and '.join(s.source for s in whole)}, which differ"
             raise unexpected(where, "one name of each file", got, "leave one out")
         order = np.array([whole[0].rows[k] for k in range(len(files))])
-        named = [s.column for s in complete if s.rows == whole[0].rows]
-        columns = tuple(column for column in named if column is not None)
+        columns = [s.column for s in complete if s.column is not None and s.rows == whole[0].rows]
         return Pairing(table.index, order, columns, f"joined with files by {whole[0].source}")
     sources = [s for s in sources if s.meant or not s.numbers]
     best = max(sources, key=lambda s: (len(s.rows), s.meant), default=None)

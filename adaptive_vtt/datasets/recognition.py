@@ -294,11 +294,8 @@ def not_read(folder: Contents, layout: Layout | None) -> str:
             head = bytes(128) + b"DICM"
         marks = NAMES["foreign"].items()
         counts.update([text for start, text in marks if re.match(start.encode(), head, re.DOTALL)])
-    rows = [
-        f"{number:,} files hold {text}"
-        for text, number in counts.items()
-        if not (kind == "voc" and "PASCAL VOC" in text)
-    ]
+    unread = [text for text in counts if not (kind == "voc" and "PASCAL VOC" in text)]
+    rows = [f"{counts[text]:,} files hold {text}" for text in unread]
     pictures = folder.pictures if kind != "masks" else ()
     if masks := sum(len(images_and_masks(path)[1]) for path in pictures):
         remedy = "move them into a folder masks/, the images into images/"

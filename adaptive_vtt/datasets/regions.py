@@ -212,8 +212,7 @@ def _cut(dataset: Dataset, places: Callable[[Sample], _Places], least: float) ->
     check_options(grid_regions, {"least": least}, "regions")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
-    conflicts = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)
-    if conflicts:
+    if conflicts := {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns):
         expected = f"a dataset without metadata called {IMAGE!r} or {PLACE!r}"
         raise unexpected("regions", expected, f"{min(conflicts)!r} in {dataset.name!r}")
     cuts = each(partial(_regions, dataset, places, least), range(len(dataset)))

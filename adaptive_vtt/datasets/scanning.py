@@ -178,8 +178,7 @@ class _Listing:
         """Images whose name is a number, by (number, ending) and by (number, "")."""
         images = defaultdict[tuple[str, str], list[str]](list)
         for name, names in self.names.items():
-            number = NUMBERED.fullmatch(name)
-            if number and number[2] in ENDINGS:
+            if (number := NUMBERED.fullmatch(name)) and number[2] in ENDINGS:
                 for ending in ("", number[2]):
                     images[number[1], ending] += names
         return images
@@ -256,8 +255,7 @@ def unread_remark(
             below[:] = [name for name in below if not is_aside(name)]
             for name in names:
                 ending = os.path.splitext(name)[1].lower()
-                other = os.path.abspath(os.path.join(folder, name)) not in known
-                if name[0] == "." or not other:
+                if name[0] == "." or os.path.abspath(os.path.join(folder, name)) in known:
                     continue
                 if table and ending in ENDINGS and not _MASK.search(name[: -len(ending)]):
                     without_row.append(name)

@@ -52,18 +52,15 @@ def as_labels(labels: Labels) -> pd.DataFrame:
         raise unexpected("labels", "a table", f"the path {path}", f"{remedy}FOLDER) a folder")
     cells = np.asarray(labels)
     if cells.ndim == 2:
-        table = pd.DataFrame(cells, columns=[str(k) for k in range(cells.shape[1])])
-    elif cells.ndim != 1:
+        return pd.DataFrame(cells).rename(columns=str)
+    if cells.ndim != 1:
         expected = "a table n x C of 0, 1 or NaN (images x concepts), or n classes"
         raise unexpected("labels", expected, f"shape {cells.shape}")
-    else:
-        column = pd.Series(cells)
-        numbers = pd.to_numeric(column, errors="coerce")
-        if bool(((numbers.isna() & column.isna()) | numbers.isin((0, 1))).all()):
-            table = pd.DataFrame({str(getattr(labels, "name", None) or "label"): numbers})
-        else:
-            table = one_per_class(column)
-    return table.set_axis(labels.index, axis=0) if isinstance(labels, pd.Series) else table
+    column = pd.Series(cells, labels.index if isinstance(labels, pd.Series) else None)
+    numbers = pd.to_numeric(column, errors="coerce")
+    if bool(((numbers.isna() & column.isna()) | numbers.isin((0, 1))).all()):
+        return pd.DataFrame({str(getattr(labels, "name", None) or "label"): numbers})
+    return one_per_class(column)
 
 
 def image_ids(images: Any) -> list[str] | None:
@@ -375,10 +372,8 @@ def from_table(
     images = [*images] if isinstance(images, pd.Series) else images
     rows = as_labels(labels) if not isinstance(labels, pd.DataFrame | pd.Series) else labels
     named: Any = metadata if is_names(metadata) else None
-    pairing, notes = Pairing(rows.index), dict[str, str]()
-    if images is not None:
-        pairing = paired(rows, _file_names(images))
-    table, others = pairing.along(rows), None
+    pairing = Pairing(rows.index) if images is None else paired(rows, _file_names(images))
+    table, others, notes = pairing.along(rows), None, dict[str, str]()
     if isinstance(table, pd.DataFrame) and isinstance(labels, pd.DataFrame):
         check_unique([*map(str, table)], "concept", "labels", "columns")
         table = table.drop(columns=[c for c in pairing.columns if c not in (named or ())])

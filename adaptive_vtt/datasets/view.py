@@ -179,9 +179,8 @@ class Subset(Taken):
 
     def __init__(self, dataset: Dataset, kept: Indices) -> None:
         kept = np.asarray(kept, np.int64)
-        super().__init__(
-            dataset, kept, dataset.truth(kept[:, None], np.arange(len(dataset.concepts)))
-        )
+        truths = dataset.truth(kept[:, None], np.arange(len(dataset.concepts)))
+        super().__init__(dataset, kept, truths)
         features, guessing = self.dataset.features, self.dataset.guessing
         self.features = None if features is None else features[kept]
         self.guessing = None if guessing is None else guessing[kept]

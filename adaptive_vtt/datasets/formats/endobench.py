@@ -92,13 +92,11 @@ def from_endobench(
     for file in paths:
         rows = parquet_rows if file.suffix == ".parquet" else tsv_rows
         for row in rows(file, NEEDED, reading):
-            question = reading.attempt(_question, row, indices)
-            if question is not None:
+            if question := reading.attempt(_question, row, indices):
                 indices.add(question.index)
                 questions += [question] * (wanted is None or question.task in wanted)
     tasks_met = dict.fromkeys(question.task for question in questions)
-    missing = [task for task in wanted or () if task not in tasks_met]
-    if missing:
+    if missing := [task for task in wanted or () if task not in tasks_met]:
         raise InputError(f"{paths[0]}: no question of the task {missing[0]!r}")
     if not questions:
         raise InputError(f"{paths[0]}: expected questions, got none that can be used")

@@ -109,8 +109,7 @@ def from_class_folders(
     dataset = from_table(kept, labels, metadata=metadata, **reading.named(root))
     splits = scanning.split_remark([*metadata.get("split", [])])
     dataset.remarks = splits | scanning.unread_remark([top], files)
-    empty = [folder.name for folder in below if not any(folder.iterdir())]
-    if empty:
+    if empty := [folder.name for folder in below if not any(folder.iterdir())]:
         dataset.remarks["no images"] = f"folders {some(empty, 4)}: no classes, and no outputs"
     return dataset
 
@@ -260,11 +259,9 @@ def from_masks(
     files = [file for pair in pairs for file in pair[1:]]
     bad = reading.unreadable(files)
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
-    of_classes = {name: mask_values.listed_values(value) for name, value in (classes or {}).items()}
-    meanings = {
-        name: MaskReading(values, tuple(ignore or ()))
-        for name, values in (of_classes or {concept: tuple(inside or ())}).items()
-    }
+    wanted, ignored = classes or {concept: inside or []}, tuple(ignore or ())
+    listed_values = mask_values.listed_values
+    meanings = {c: MaskReading(listed_values(v), ignored) for c, v in wanted.items()}
     looks = scanning.each(lambda pair: _look(pair, meanings), pairs)
     empties = [str(look.pair.mask) for look in looks if not any(look.shown)]
     if empties and (empty == "refuse" or len(empties) == len(pairs)) and not classes:
@@ -331,8 +328,7 @@ def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]
         (images, masks, mask_folder, "mask"),
         (masks, images, image_folder, "image"),
     ):
-        alone = [file for stem, file in files.items() if stem not in others]
-        if alone:
+        if alone := [file for stem, file in files.items() if stem not in others]:
             raise InputError(
                 f"{str(alone[0])!r} has no {kind} of that name in {str(folder.path)!r}, and so "
                 f"have {len(alone)} of {len(files)}"

@@ -88,11 +88,8 @@ class NpzArray:
             raise ValueError("it holds Python objects")
         self._check_size(info, info.file_size - header)
         self._order = cast(Any, "F" if fortran else "C")
-        if (
-            info.compress_type == zipfile.ZIP_STORED
-            and not info.flag_bits & 1
-            and 0 not in self.shape
-        ):
+        plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1  # unencrypted
+        if plain and 0 not in self.shape:
             # A local file header has 30 bytes, name and extra field (PKWARE's APPNOTE, 4.3.7);
             # the lengths of the last two, at byte 26, may differ from those in the directory.
             with self.path.open("rb") as file:

@@ -241,11 +241,7 @@ def file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
 
 
 def _located(
-    images: ImageNames,
-    names: "pd.Series[str]",
-    table: pd.DataFrame,
-    path: Path,
-    reading: Reading,
+    images: ImageNames, names: "pd.Series[str]", table: pd.DataFrame, path: Path, reading: Reading
 ) -> tuple[list[Path | None], str]:
     """Return the image of each row, None for one that is left out; and how names differ from files.
 

@@ -10,7 +10,6 @@ marked as ``difficult``; a class with only such objects in an image is unknown t
 import math
 import os
 import xml.etree.ElementTree as ET
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from ...errors import InputError, unexpected, unknown
 from ...types import UNKNOWN
 from ...utils.files import check_folder, contents, reads
 from ...utils.options import Option
+from ..pairing import check_unique
 from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, natural
 from ..table import TableDataset
@@ -93,9 +93,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
     for place, name in enumerate(names):
         if len(name.split()) > 1:
             raise unexpected(f"{path}, line {place + 1}", "one image name", repr(name))
-    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
-    if times > 1:
-        raise InputError(f"{path}: the image {name!r} stands twice")
+    check_unique(names, "the image", str(path))
     return names
 
 

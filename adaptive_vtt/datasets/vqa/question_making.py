@@ -354,8 +354,7 @@ def _recognition(case: Case) -> Line | None:
     sample, image = case.sample, case.image()
     alike = case.plan.alike(case.concept)
     for region in filter(_covers, places(sample, case.concept)):
-        wrong = [c for c in alike if not reaches(sample, c, region)]
-        if wrong:
+        if wrong := [c for c in alike if not reaches(sample, c, region)]:
             break
     else:
         return None
@@ -376,9 +375,8 @@ def _recognition(case: Case) -> Line | None:
         elif case.kind != "coordinate":
             visual_prompts.draw_box(image, marked.box, colour)
     mark = "outline" if outlined else "box"
-    return case.names(
-        image, wrong, colour=colours[0], mark=mark, box=visual_prompts.coordinates([region])
-    )
+    corners = visual_prompts.coordinates([region])
+    return case.names(image, wrong, colour=colours[0], mark=mark, box=corners)
 
 
 def _elsewhere(sample: Sample, concepts: Sequence[str], marked: Region) -> list[Region]:

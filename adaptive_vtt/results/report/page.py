@@ -81,10 +81,7 @@ PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
         rates.realism_section: CERTIFIED | EXPLORED,
     },
     "Replies": {appendix.replies_section: IMAGES},
-    "Predictions": {
-        **dict.fromkeys(LOSSES, PREDICTED),
-        **dict.fromkeys(ANSWER_GPS, CERTIFIED),
-    },
+    "Predictions": {**dict.fromkeys(LOSSES, PREDICTED), **dict.fromkeys(ANSWER_GPS, CERTIFIED)},
     "By image change": {rates.conditions_section: ONE_MODEL},
     "Cost": {
         cost.spending_section: ~POOL_CENSUS,

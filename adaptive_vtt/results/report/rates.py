@@ -25,16 +25,7 @@ from ..result import frame as targets_of
 from .evidence import Evidence, ordered
 from .plots import frame
 from .run_files import realism_table
-from .section import (
-    FEW,
-    MAX_ROWS,
-    Section,
-    data,
-    estimated,
-    figure,
-    span,
-    table,
-)
+from .section import FEW, MAX_ROWS, Section, data, estimated, figure, span, table
 
 # -- certified -------------------------------------------------------------------------------------
 
