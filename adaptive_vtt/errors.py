@@ -77,12 +77,10 @@ def unknown(
     return InputError(f"{place}unknown {kind} {name!r}{hint} one of {', '.join(shown)}{more}")
 
 
-def check_known(
-    kind: str, name: str, choices: Collection[str], where: str = "", every: str = ""
-) -> None:
+def check_known(kind: str, name: str, choices: Collection[str], where: str = "") -> None:
     """Raise InputError (``unknown``) for a name that is not one of ``choices``."""
     if name not in choices:
-        raise unknown(kind, name, choices, where, every)
+        raise unknown(kind, name, choices, where)
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:

@@ -158,7 +158,7 @@ def _of_spec(facts: Facts, spec: Spec, base: Path, changes: Table, journal: Jour
         spec = parse_spec(table, "resume")
         _check_limits(changes, journal, facts)
         # "parts" stays: code that was changed since must not pass for unchanged
-        notes = {**notes_of(spec, facts.base), "parts": facts.parts}
+        notes |= {**notes_of(spec, facts.base), "parts": facts.parts}
     check = partial(check_before_code, facts, spec)
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
 

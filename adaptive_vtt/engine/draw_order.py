@@ -34,9 +34,7 @@ class Blocks:
         adapts: True if c changes, so that it is journaled.
     """
 
-    def __init__(
-        self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool = False
-    ) -> None:
+    def __init__(self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool) -> None:
         self._calls, self._lag, self._parts, self._adapts = calls, lag, parts, adapts
         self._journaled: int | None = None  # c in the last draw that has it
         self._level = 0
@@ -46,7 +44,7 @@ class Blocks:
     def of(cls, model: ModelDefaults) -> Self | None:
         """Return the blocks for a model; None if a draw depends on all answers so far."""
         if isinstance(model, BatchModel):  # a round depends on all rounds before it
-            return cls(lambda: model.batch, lag=0, parts=1)
+            return cls(lambda: model.batch, lag=0, parts=1, adapts=False)
         if not isinstance(model, ConcurrentModel):
             return None
         return cls(lambda: model.in_flight, lag=LAG, parts=2, adapts=model.adapts)

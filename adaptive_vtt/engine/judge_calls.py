@@ -113,8 +113,7 @@ class JudgeCalls(Hook):
 
     def _hold(self, loop: Loop, held: Mapping[int, _Waiting], seconds: float) -> None:
         """Commit answers that are judged later, as they are paid for."""
-        answers = [(call, waiting.answer) for call, waiting in held.items()]
-        rows = [self._row(c, MODEL_ANSWER, "", a.values, a, seconds) for c, a in answers]
+        rows = [self._row(c, MODEL_ANSWER, "", w.answer, seconds) for c, w in held.items()]
         loop.journal.add(rows)
         self._waiting |= held
         for row in rows:
@@ -239,9 +238,8 @@ class JudgeCalls(Hook):
         """Commit replies, after ``elapsed`` seconds of audit."""
         rows = []
         for reply in replies:
-            answer, digest = reply.answer, self._waiting[reply.call].hashes[reply.question]
-            value = answer if isinstance(answer, Unanswered) else answer.values[0]
-            rows.append(self._row(reply.call, reply.question, digest, [value], answer, elapsed))
+            digest = self._waiting[reply.call].hashes[reply.question]
+            rows.append(self._row(reply.call, reply.question, digest, reply.answer, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
         if lost:  # before the replies: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
@@ -339,17 +337,12 @@ class JudgeCalls(Hook):
         self._budget.judged.open = sum(len(self._unasked(w)) for w in self._waiting.values())
 
     def _row(
-        self,
-        call: int,
-        question: int,
-        asked: str,
-        values: Sequence[Value],
-        paid: AnyAnswer,
-        elapsed: float,
+        self, call: int, question: int, asked: str, paid: AnyAnswer, elapsed: float
     ) -> JudgingRow:
         """Return the next row, with the cost of the answer or reply that was ``paid`` for."""
         self._rows += 1
-        position, encoded = self._rows - 1, tuple(to_json(value) for value in values)
+        values = (paid,) if isinstance(paid, Unanswered) else paid.values
+        position, encoded = self._rows - 1, tuple(map(to_json, values))
         row = JudgingRow(position, call, question, asked, encoded, paid.cost, elapsed)
         return replace(row, unconfirmed=paid.unconfirmed, reply=paid.reply)
 

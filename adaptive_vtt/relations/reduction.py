@@ -225,16 +225,12 @@ def largest_rectangle(width: float, height: float, degrees: float) -> tuple[floa
     return (width * cos - height * sin) / spread, (height * cos - width * sin) / spread
 
 
-def crops(
-    height: int,
-    width: int,
-    rng: Rng,
-    *,
-    firsts: int = 10,
-    steps: int = 20,
-    larger_than: float = 0.0,
-) -> list[Crop]:
-    """Return up to firsts * steps^2 crops: random top-left points with grids of bottom-right ones.
+STARTS, STEPS = 10, 20
+"""Most top-left points of crops, or starts of stretches per axis; ends per axis for each."""
+
+
+def crops(height: int, width: int, rng: Rng, *, larger_than: float = 0.0) -> list[Crop]:
+    """Return up to STARTS * STEPS^2 crops: random top-left points with grids of bottom-right ones.
 
     The grid divides the area to the right and below evenly, as the paper does not state a step.
 
@@ -242,15 +238,12 @@ def crops(
         height: Height of the image in pixels.
         width: Width of the image in pixels.
         rng: Generator.
-        firsts: Number of top-left points, among those with more than ``larger_than`` to the right
-            and below.
-        steps: Number of columns, and of rows, in a grid of bottom-right points.
         larger_than: Area in pixels that crops exceed; REIC's is the mean area of the objects.
     """
-    left, top = rng.integers(0, width, 64 * firsts), rng.integers(0, height, 64 * firsts)
-    large_enough = np.flatnonzero((width - left) * (height - top) > larger_than)[:firsts]
+    left, top = rng.integers(0, width, 64 * STARTS), rng.integers(0, height, 64 * STARTS)
+    large_enough = np.flatnonzero((width - left) * (height - top) > larger_than)[:STARTS]
     left, top = left[large_enough], top[large_enough]
-    shares = np.arange(1, steps + 1) / steps
+    shares = np.arange(1, STEPS + 1) / STEPS
     right = left[:, None] + np.ceil((width - left)[:, None] * shares).astype(int)
     bottom = top[:, None] + np.ceil((height - top)[:, None] * shares).astype(int)
     grid = np.broadcast_arrays(
@@ -262,15 +255,13 @@ def crops(
     return [Crop(*box) for box in kept.tolist()]
 
 
-def stretches(
-    height: int, width: int, rng: Rng, *, firsts: int = 10, steps: int = 20
-) -> list[Stretch]:
-    """Return up to firsts * steps stretches per axis: random starts, evenly spaced stops."""
+def stretches(height: int, width: int, rng: Rng) -> list[Stretch]:
+    """Return up to STARTS * STEPS stretches per axis: random starts, evenly spaced stops."""
     intervals = set()
     for axis, length in enumerate((height, width)):
         shortest = int(np.ceil(MIN_STRETCH * length))
-        for start in rng.integers(0, length - shortest + 1, firsts).tolist():
-            stops = np.unique(np.rint(np.linspace(start + shortest, length, steps)).astype(int))
+        for start in rng.integers(0, length - shortest + 1, STARTS).tolist():
+            stops = np.unique(np.rint(np.linspace(start + shortest, length, STEPS)).astype(int))
             intervals |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
     return [Stretch(*interval) for interval in sorted(intervals)]
 

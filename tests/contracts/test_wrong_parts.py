@@ -365,7 +365,7 @@ def test_an_audit_that_a_part_ended_is_resumed_with_the_part_mended(
     assert "once that is mended, 'avtt resume run' continues" in errors
     (tmp_path / "parts.py").write_text(source.replace(" if self.count <= 4 else 0.5", ""))
     with pytest.raises(SystemExit) as ended:
-        main(["resume", "run"])
+        main(["resume", "run", "--budget", "6"])
     assert not ended.value.code
     warned = " ".join(capsys.readouterr().out.split())
     assert "the code of oracle.kind was mended after an error" in warned

@@ -281,10 +281,10 @@ def _square(side: float) -> npt.NDArray[np.uint8]:
     return np.ones((max(1, round(side)),) * 2, np.uint8)
 
 
-def _small(value: Floats, field: Mask, cells: int = 64) -> Floats:
+def _small(value: Floats, field: Mask) -> Floats:
     """Return the means of ``value`` over the field in up to 64 x 64 cells, smoothed."""
     height, width = value.shape
-    size = (min(width, cells), min(height, cells))
+    size = (min(width, 64), min(height, 64))
     weight = field.astype(np.float32)
     total = cv2.resize(value * weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
     share = cv2.resize(weight, size, interpolation=cv2.INTER_AREA).reshape(size[::-1])
