@@ -22,7 +22,7 @@ from ..config.building import CERTIFY_APART, NotImported, build_space, model_of,
 from ..datasets.base import adapted_dataset
 from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
-from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
+from ..engine.settings import check_budget, check_cost, check_model, currency_paid
 from ..engine.source_calls import SourceCalls
 from ..errors import InputError, listed
 from ..models import ModelDefaults, adapted_model
@@ -207,8 +207,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     section, known = spec.audit, not isinstance(model, NotImported)
     check_model(model, space)
     if known:
-        check_cost(model, section.max_cost)
-        check_judge(space, model, section.max_cost)
+        check_cost(space, model, section.max_cost)
     certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
     exploration = Sampling(exploration=section.exploration).share(certify.certifies)
     certify.check(exploration)

@@ -280,7 +280,8 @@ def _checked(outcome: Outcome, case: Case) -> Outcome:
         raise unexpected("", "Outcome(loss)", brief(outcome))
     if not isinstance(reason := outcome.unanswered or outcome.excluded or "", str):
         raise unexpected("", "texts as unanswered and excluded", brief(reason))
-    numbers, details = {}, outcome.details
+    numbers: dict[str, Any] = {}
+    details = outcome.details
     for name, (lowest, highest) in LIMITS.items():
         if (value := getattr(outcome, name)) is not None or name == "loss":
             numbers[name] = float(value)

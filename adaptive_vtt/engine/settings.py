@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import InputError, JournalError, ModelError, listed
+from ..errors import InputError, JournalError, ModelError, listed, unexpected
 from ..journal.facts import Facts, without_ids
 from ..models.base import ModelDefaults
 from ..models.checking import currency_of, is_cost, name_of
@@ -185,8 +185,7 @@ def check_settings(
             "points of the drop: 0.1 is 10"
         )
     limits.check()
-    check_cost(model, limits.max_cost)
-    check_judge(space, model, limits.max_cost)
+    check_cost(space, model, limits.max_cost)
     certify.check(sampling.share(certify.certifies))
     if certify.certifies:
         certify.check_targets(space)
@@ -218,25 +217,33 @@ def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
             )
 
 
-def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
-    """Raise InputError if a cap on cost could not be kept with this model's prices."""
-    if max_cost is not None and not model.prices_known:
-        raise InputError(
-            f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
-            "could not be kept otherwise; got none; say price_per_call, or price_input and "
-            "price_output, in [model], or give a budget: the money over the price of a call"
-        )
-    most = 0.0 if model.most_cost is None else model.most_cost
-    if not is_cost(most):
-        raise InputError(
-            f"model {name_of(model)!r}: expected a most_cost that is finite and 0 or more, got "
-            f"{most}"
-        )
+def check_cost(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:
+    """Raise InputError if a cap on cost could not be kept with these prices.
+
+    They are the model's, and those of the oracle's judge model, which may be asked about every
+    question of a call.
+    """
+    asked = [("model", model, 1, "[model], or give a budget: the money over the price of a call")]
+    if space.oracle.judge_by is not None:
+        count, judge = questions_per_call(space, model.answers), space.oracle.judge_by.model
+        asked.append(("judge", judge, count, "[oracle.judge.model]"))
+    most, names = 0.0, []
+    for kind, each, count, place in asked:
+        name, price = f"{kind} {name_of(each)!r}", each.most_cost or 0.0
+        if max_cost is not None and not each.prices_known:
+            raise InputError(
+                f"max_cost: expected the prices of {name} to be known, as the cap could not be "
+                "kept otherwise; got none; say price_per_call, or price_input and price_output, "
+                f"in {place}"
+            )
+        if not is_cost(price):
+            raise unexpected(name, "a most_cost that is finite and 0 or more", price)
+        most += count * price
+        names.append(name)
     if max_cost is not None and 0 < max_cost < most:
         raise InputError(
-            f"max_cost: expected at least {most:g}, which a single call of model "
-            f"{name_of(model)!r} may cost with its longest prompt and reply and all retries; "
-            f"got {max_cost:g}"
+            f"max_cost: expected at least {most:g}, which a call of {' and '.join(names)} may cost "
+            f"with the longest prompts and replies and all retries; got {max_cost:g}"
         )
 
 
@@ -260,29 +267,6 @@ def currency_paid(model: ModelDefaults, judge: ModelDefaults | None, facts: Fact
             f"and caps in {before}"
         )
     return now or before or USD
-
-
-def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:
-    """Raise InputError if a cap on cost could not be kept with the oracle's judge model.
-
-    The judge may be asked about every question of a call.
-    """
-    if space.oracle.judge_by is None or max_cost is None:
-        return
-    judge, per_call = space.oracle.judge_by.model, questions_per_call(space, model.answers)
-    if not judge.prices_known:
-        raise InputError(
-            f"max_cost: expected the prices of the judge {name_of(judge)!r} to be known, as the "
-            "cap could not be kept otherwise; got none; say price_per_call, or price_input and "
-            "price_output, in [oracle.judge.model]"
-        )
-    most = float(model.most_cost or 0.0) + per_call * float(judge.most_cost or 0.0)
-    if 0 < max_cost < most:
-        raise InputError(
-            f"max_cost: expected at least {most:g}, which a single call of model "
-            f"{name_of(model)!r} and the judge {name_of(judge)!r} may cost together with their "
-            f"longest prompts and replies and all retries; got {max_cost:g}"
-        )
 
 
 def questions_per_call(space: QuestionSpace, answers: CallMode) -> int:

@@ -166,7 +166,7 @@ def naming(kind: str, part: object, method: str = "it", about: str = "") -> Iter
         plain = getattr(part, "plain", part)  # inside a wrapper
         defined = plain if isinstance(plain, type | FunctionType) else type(plain)
         ours = defined.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if ours or getattr(error, "part", ""):
+        if ours or getattr(error, "part", None):
             raise
         who, place = f"{kind} {name_of(part)!r}", defined_at(plain, method)
         if isinstance(error, AvttError):

@@ -122,9 +122,9 @@ def test_the_cap_holds_whatever_the_judge_takes(cap: float, check: float) -> Non
 def test_a_cap_needs_the_price_of_the_judge_and_room_for_both() -> None:
     unpriced = Reader()
     unpriced.most_cost = None  # type: ignore[assignment]
-    with pytest.raises(InputError, match=r"prices of the judge 'reader' to be known"):
+    with pytest.raises(InputError, match=r"prices of judge 'reader' to be known"):
         audit(JudgeModel(unpriced), max_cost=5.0)
-    with pytest.raises(InputError, match=r"at least 1.25, which a single call of .* and the judge"):
+    with pytest.raises(InputError, match=r"at least 1.25, which a call of .* and judge"):
         audit(JudgeModel(Reader()), max_cost=1.1)
 
 
