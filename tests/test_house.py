@@ -10,17 +10,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUDGETS = {
-    "audit": 2652,
+    "audit": 2646,
     "benchmark": 977,
     "certify": 3096,
-    "cli": 3215,
+    "cli": 3199,
     "config": 1345,
     "datasets": 3706,
     "demo": 361,
     "engine": 4532,
     "journal": 1798,
     "models": 5125,
-    "oracles": 2298,
+    "oracles": 2292,
     "people": 706,
     "relations": 2995,
     "results": 5748,

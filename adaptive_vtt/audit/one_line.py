@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,11 +151,11 @@ def audit(
     call = {"concepts": concepts, "metadata": metadata, **parts, **own}
     notes = {} if labels is not None else _kept(data, call)
     notes |= {"trial_calls": best.calls} if best.calls else {}
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     if on_progress and space.dataset.has_images:  # which takes seconds, and prints nothing else
-        print(f"preparing: reading your {len(space.dataset):,} images ...", file=sys.stderr)
+        console.print(f"preparing: reading your {len(space.dataset):,} images ...")
     with Audit(space, adapted, journal=journal, notes=notes, **own) as made:
         if made.state().calls == 0 and on_progress:
-            console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             show(space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")

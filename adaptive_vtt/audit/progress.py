@@ -65,7 +65,6 @@ def share_done(
         exact: Whether the audit ends once everything is asked.
     """
     goals: list[float] = []
-    ends: list[float] = []
     if state.targets and certify.half_width is not None:
         # Precision, 1 / half-width^2, is proportional to the calls of a target. The share is the
         # mean of two: that of the slowest target, which may not move while others advance, and the
@@ -76,7 +75,7 @@ def share_done(
         goals.append(float(shares.min() + shares.mean()) / 2)
     if sides := _sides(state):
         goals.append(1 - sides.count("open") / len(sides))
-    ends += [min(goals)] if goals else []
+    ends = [min(goals)] if goals else []
     ends += [1 - state.mean] if exact else []
     ends += [state.calls / limits.budget] if limits.budget else []
     ends += [cost / limits.max_cost] if limits.max_cost else []

@@ -29,7 +29,7 @@ from ..datasets.base import adapted_dataset
 from ..datasets.formats.table_file import TABLES
 from ..datasets.recognition import Layout, recognised
 from ..datasets.scanning import ENDINGS
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, some
 from ..models.local.files import lines
 from ..oracles import REGISTRY as REGISTERED
 from ..space import QuestionSpace
@@ -246,10 +246,9 @@ def first(
     text = text_of(__package__, "first.toml", json=partial(json.dumps, ensure_ascii=False), **given)
     space = QuestionSpace(dataset, proposal.relations, oracle=REGISTERED.make(proposal.oracle, {}))
     targets = [target.name for target in named_targets(space, [*proposal.targets])]
-    shown = ", ".join(concepts[:4])
-    shown += f" and {len(concepts) - 4} more" if len(concepts) > 4 else ""
     template = field_texts("layouts").get(layout.kind, "with boxes ({names})")
-    summary = f"{len(dataset)} images {template.format(count=len(concepts), names=shown)}"
+    shown = template.format(count=len(concepts), names=some(concepts, 4))
+    summary = f"{len(dataset)} images {shown}"
     summary += f"; {layout.apart}" if layout.apart else ""
     return First(text, code, summary, space, targets)
 

@@ -139,10 +139,8 @@ def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | N
     from ..utils.other_code import place_of
 
     place = place_of(error)
-    return (
-        f"your code raised {type(error).__name__}: {one_line(error)}{place}",
-        2 if place else None,
-    )
+    sentence = f"your code raised {type(error).__name__}: {one_line(error)}{place}"
+    return sentence, 2 if place else None
 
 
 def _set_instead(error: BaseException) -> str:

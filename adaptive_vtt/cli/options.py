@@ -41,9 +41,7 @@ WITH = re.compile(r"With (--[\w-]+(?: or --[\w-]+)*):")
 def command_of(name: str, function: Callable[..., None]) -> Any:
     """Return the command that calls ``function``, with the options of its signature."""
     about, *sections = HEADING.split(cleandoc(function.__doc__ or ""))
-    helps: dict[str, Any] = {
-        entry[1]: (None, *entry.groups()[1:]) for entry in ENTRY.finditer(SHARED)
-    }
+    helps: dict[str, Any] = {e[1]: (None, *e.groups()[1:]) for e in ENTRY.finditer(SHARED)}
     for heading, body in zip(sections[::2], sections[1::2], strict=True):
         panel = None if heading == "Args" else heading
         helps |= {e[1]: (panel, *e.groups()[1:]) for e in ENTRY.finditer(dedent(body))}
@@ -72,9 +70,7 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
 
     @wraps(function)
     def checked(**values: Any) -> None:
-        given = {
-            flags[n] for n, value in values.items() if value and value != parameters[n].default
-        }
+        given = {flags[n] for n, v in values.items() if v and v != parameters[n].default}
         for name, others in needs.items():
             if flags[name] in given and given.isdisjoint(others):
                 wanted = " or ".join(forms[other] for other in others)

@@ -143,8 +143,7 @@ def estimate(
         needs = f"the audit needs the package {model.library}, a plan does not"
         typer.echo(f"{needs}: {pip_install(model.library)}", err=True)
     chosen, rows = planned(spec, base, space, model), []
-    exploration = spec.audit.exploration or None
-    audit = spec.audit.model_copy(update={"exploration": exploration})
+    audit = spec.audit.model_copy(update={"exploration": spec.audit.exploration or None})
     for width in widths or map(float, WIDTHS.split(",")):
         certify = spec.certify.model_copy(update={"half_width": width})
         narrowed = spec.model_copy(update={"certify": certify, "audit": audit})
@@ -228,8 +227,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     usual = None if worst is None else worst / model.most_attempts
     expected = expected_most = usual
     prices, guess = Prices.of(space, model, True, None), model.high_guess or model.price_guess
-    guessed = usual is not None and prices is not None and guess is not None
-    if usual is not None and prices is not None and guess is not None:
+    if guessed := (usual is not None and prices is not None and guess is not None):
         # draws by price ask expensive calls less often, even ones do not
         even = exploration if section.by_price and by_need and certify.certifies else 1.0
         expected = prices.likely(even)
@@ -458,8 +456,7 @@ def _notes(
         "cheap": not paid and not samples and (budget is None or budget >= plan.total),
     }
     if judge is not None and not judge.code and judge.model.prices_known:
-        currency = judge.model.currency or USD
-        words["judge_price"] = money(judge.model.most_cost or 0.0, currency)
+        words["judge_price"] = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
     asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
     words |= {"uncertainty": min(asked, default=None), "surely_hard": SURELY_HARD}
     if asked:

@@ -43,7 +43,7 @@ def folded(text: str, start: str = "", columns: int = 0) -> str:
     width = max(columns or shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
     wrapper = textwrap.TextWrapper(width, start, " " * len(start))
     wrapper.break_long_words = wrapper.break_on_hyphens = False
-    return wrapper.fill(kept).replace("\xa0", " ")
+    return "\n".join(map(wrapper.fill, kept.split("\n"))).replace("\xa0", " ")
 
 
 class _Folding(Console):
@@ -51,8 +51,7 @@ class _Folding(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         if len(objects) == 1 and isinstance(text := objects[0], str) and not options:
-            lines = [folded(line, columns=self.width) for line in text.split("\n")]
-            objects, options = ("\n".join(lines),), {"soft_wrap": True}
+            objects, options = (folded(text, columns=self.width),), {"soft_wrap": True}
         super().print(*objects, **options)
 
 

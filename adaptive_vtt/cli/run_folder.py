@@ -111,10 +111,8 @@ def same_seed(out: Path, fingerprint: str, strategy: str, spec: Spec) -> str | N
                 facts = read_facts(journal.facts())
         except JournalError:
             continue
-        settings = facts.settings
-        if (settings.seed, settings.strategy) == (spec.audit.seed, strategy) and (
-            facts.space.fingerprint == fingerprint
-        ):
+        same = facts.settings.seed, facts.settings.strategy, facts.space.fingerprint
+        if same == (spec.audit.seed, strategy, fingerprint):
             return folder.name
     return None
 
@@ -231,8 +229,7 @@ def advising_to_resume(journal: Journal, out: Path) -> Iterator[None]:
         if not answered(journal):
             advice = "nothing came back yet: mend that, and the same command begins again"
         elif part := getattr(error, "part", ""):  # its code may change, as a model's may
-            failed = {*journal.facts().get("parts_failed", ()), part}
-            journal.set_facts(parts_failed=sorted(failed))
+            journal.set_facts(parts_failed=sorted({*journal.facts().get("parts_failed", ()), part}))
         error.args = (f"{error}; {advice}",)
         raise
 

@@ -107,10 +107,8 @@ def _check_result(journal: Journal, path: Path) -> str:
     result = summarise(then)
     computed = json.loads(json.dumps({**result.to_dict(), "journal_head": head}))
     difference = _difference(computed, stated, "")
-    problem = (
-        f"{path}: {difference}" if difference else census.altered(path.parent, dict(result.census))
-    )
-    if problem:
+    problem = f"{path}: {difference}" if difference else ""
+    if problem := problem or census.altered(path.parent, dict(result.census)):
         moment = "" if then is journal else ", as of the journal_head that it names"
         raise JournalError(f"{problem}{moment}")
     return "" if then is journal else _age(journal, head, path)

@@ -92,8 +92,7 @@ class InWords(OracleDefaults):
         expected, reply, judge = case.expected, case.answer, self.judge_by
         if judge is None or expected.ask is None or expected.spoilt or not isinstance(reply, str):
             return None
-        sure = self.is_sure(reply, expected)
-        if sure is None:
+        if (sure := self.is_sure(reply, expected)) is None:
             return None
         return Query(judge.text(expected.ask, self.truth(expected), reply), sure)
 

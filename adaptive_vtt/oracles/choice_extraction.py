@@ -96,8 +96,7 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
         letter = next(iter(lone))
     if letter is not None and not _contradicted(text, letter, options):
         return Extraction(letter, how)
-    refusal = declines(reply)
-    if refusal and letter is None:
+    if (refusal := declines(reply)) and letter is None:
         return Extraction(None, reason=refusal)
     matching = [] if lone or letter else _first_word(text, options) or _whole_words(text, options)
     if len(matching) == 1:
@@ -109,8 +108,7 @@ def _faithful(reply: str, options: Sequence[str]) -> Extraction:
     """Return the option by EndoBench's public code, without its random choice."""
     if "Failed to obtain answer via API" in reply:
         return Extraction(None, reason=NO_ANSWER)
-    refusal = PUBLIC_REFUSALS.search(reply)
-    if refusal:
+    if refusal := PUBLIC_REFUSALS.search(reply):
         return Extraction(None, reason=REFUSED + refusal.group())
     lone = _lone_letters(reply, options)
     if len(lone) == 1:

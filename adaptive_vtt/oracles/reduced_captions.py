@@ -211,8 +211,7 @@ class ReducedCaptions(CaptionOracle):
     ) -> Outcome:
         if expected is None:
             return NOT_CAPTIONED
-        no_caption = self.unread(answer, question.sample_id)
-        if no_caption is not None:
+        if (no_caption := self.unread(answer, question.sample_id)) is not None:
             return no_caption
         detected = expected.boxes if self.detection else ()
         names = self.reader.objects(answer)

@@ -107,13 +107,9 @@ class Discovery(Hook):
             return True
         self._searched = draws
         registered = certifier.registered
+        later = certifier.targets[len(registered) :]
         slices = find(
-            loop.space,
-            _evidence(loop),
-            self._atoms,
-            most=left,
-            known=registered,
-            slices=certifier.targets[len(registered) :],
+            loop.space, _evidence(loop), self._atoms, most=left, known=registered, slices=later
         )
         if slices:
             _adopt(loop, slices)

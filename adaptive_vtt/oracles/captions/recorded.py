@@ -155,8 +155,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
             expected = f"a caption of sample {str(sample)!r}"
             remedy = "the captioner's words about that image go there"
             raise unexpected(f"{where}, caption", expected, "none", remedy)
-    missing = [sample for sample in samples if PLAIN not in captions[sample]]
-    if missing:
+    if missing := [sample for sample in samples if PLAIN not in captions[sample]]:
         rows = f" (in rows of relation {IDENTITY!r})" if "relation" in table else ""
         remedy = f"{len(missing)} of {len(samples)} samples have none{rows}"
         raise unexpected(str(file), f"a row with a caption of {missing[0]!r}", "none", remedy)
@@ -171,7 +170,6 @@ def _place(relation: str, severity: object, where: str) -> int:
     if version not in VERSIONS:
         expected = f"{HIDDEN} and one of {', '.join(VERSIONS)}"
         raise unexpected(f"{where}, relation", expected, repr(relation))
-    box = re.fullmatch(r"0*([1-9]\d{0,8})(?:\.0*)?", str(severity))
-    if box is None:
+    if (box := re.fullmatch(r"0*([1-9]\d{0,8})(?:\.0*)?", str(severity))) is None:
         raise unexpected(f"{where}, severity", "the number of the hidden box", repr(severity))
     return (int(box[1]) - 1) * len(VERSIONS) + VERSIONS.index(version)
