@@ -20,7 +20,7 @@ BUDGETS = {
     "engine": 4532,
     "journal": 1798,
     "models": 5125,
-    "oracles": 2292,
+    "oracles": 2291,
     "people": 706,
     "relations": 2995,
     "results": 5748,

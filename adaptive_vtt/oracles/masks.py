@@ -84,9 +84,7 @@ class Scored(OracleDefaults):
 
     judges_masks = True
     judges_scores = True
-
-    def __init__(self, metric: Metric, unanswered_loss: float) -> None:
-        self.metric, self.unanswered_loss = metric, unanswered_loss
+    metric: Metric
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         return self.score(value, TrueMask.of(sample, concept), sample.id)
@@ -106,7 +104,7 @@ class MaskScore(Scored):
     """Oracle whose loss is 1 - the overlap with the true mask, for concepts with a mask."""
 
     def __init__(self, metric: Metric, unanswered_loss: float) -> None:
-        super().__init__(metric, unanswered_loss)
+        self.metric, self.unanswered_loss = metric, unanswered_loss
         self.rates = MappingProxyType({f"1 - {metric}": 1})
 
     def view(self, dataset: Dataset) -> Dataset:
@@ -188,8 +186,9 @@ class MaskDrop(Scored):
         check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
             raise unexpected("mask drop", "thresholds between 0 and 1", list(thresholds))
-        super().__init__(metric, unanswered_loss)
-        self.thresholds = tuple(thresholds)
+        # journals and audit keys have the options in this order
+        self.metric, self.thresholds = metric, tuple(thresholds)
+        self.unanswered_loss = unanswered_loss
 
     def alone(self) -> MaskScore:
         return MaskScore(self.metric, self.unanswered_loss)
