@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from adaptive_vtt import Audit, Pool, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import Dataset
 from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.journal import read_journal
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.oracles import GivenLosses, Oracle
 from adaptive_vtt.results.runs import read_run
@@ -384,6 +386,11 @@ def test_a_pool_is_planned_before_anything_is_looked_at() -> None:
         Audit(Pool(20), seed=0).plan()
 
 
+def head(out: Path) -> str:
+    with closing(read_journal(out / "journal.db")) as journal:
+        return journal.head
+
+
 def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any):
     table, out = tmp_path / "items.csv", tmp_path / "run"
     texts(80).to_csv(table, index=False)
@@ -402,7 +409,8 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     printed = capsys.readouterr().out
     assert "took 3 losses" in printed
     assert re.search(r"overall mean loss( +[0-9.]+ %){3} +no *\n", printed)
-    assert "2 of 3 labels count, 1 more once the rows above have one, a loss" in printed
+    assert "after 2 of 3 labels" in printed
+    assert f"1 label waits for items drawn earlier, first '{first['name'][2]}': give" in printed
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
@@ -423,6 +431,22 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     page = (out / "report.html").read_text()
     assert "What is" in page
     assert "on the way" not in page  # items that wait for people are not lost between two turns
+
+
+@pytest.mark.parametrize("count", [80, 4])
+def test_looking_at_labels_and_refused_ones_write_nothing(count: int, tmp_path: Path, capsys: Any):
+    """With 4 items the audit has ended, as all are labelled."""
+    table, out, file = tmp_path / "items.csv", tmp_path / "run", tmp_path / "filled.csv"
+    texts(count).to_csv(table, index=False)
+    given = ("label", str(table), "--out", str(out))
+    assert command(*given, "--id", "name", "--sample", "4") == 0
+    pd.read_csv(out / "next.csv", dtype=str).assign(loss="0").to_csv(file, index=False)
+    assert command(*given, "--take", str(file)) == 0
+    fingerprint = head(out)
+    assert command(*given, "--take", str(file)) == 2  # they were taken
+    assert command(*given) == 0
+    assert ("no more labels are needed" in capsys.readouterr().out) == (count == 4)
+    assert command("verify", str(out), "--head", fingerprint) == 0
 
 
 def test_items_with_a_high_loss_are_exported_with_their_texts(tmp_path: Path, capsys: Any):

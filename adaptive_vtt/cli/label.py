@@ -168,9 +168,10 @@ def _items(
         result = write_run(audit.journal, out)
         # losses count in the order of the draws
         counted = min([result.questions, *(call.draw for call in asked[:1])])
-        if result.questions:
+        if whole := result.questions:
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
-            print_frame(f"after {counted} label{'s' * (counted != 1)}", intervals)
+            part = f"{counted} of {whole}" if counted < whole else str(whole)
+            print_frame(f"after {part} label{'s' * (whole != 1)}", intervals)
         for warning in result.warnings:
             plain_console().print(f"warning: {warning}")
         if not asked:
@@ -179,10 +180,9 @@ def _items(
             return print_steps(next_steps(run, Names.of(run, out)))
         file = out / NEXT
         typer.echo(f"wrote {file}: {len(asked)} items; fill in 'loss', 0 (fine) to 1 (all wrong)")
-        if later := result.questions - counted:
-            first, whole = asked[0].prompt.sample_id, result.questions
-            rest = f"{later} more once the rows above have one, a loss or 'unsure'"
-            typer.echo(f"{counted} of {whole} labels count, {rest}: the first is {first!r}")
+        if later := whole - counted:
+            wait = f"{later} label{'s wait' if later > 1 else ' waits'} for items drawn earlier"
+            typer.echo(f"{wait}, first {asked[0].prompt.sample_id!r}: give each a loss or 'unsure'")
         taking = f"{next_command(table, out)} --take {shlex.quote(str(file))}"
         print_steps([Step(taking, "takes the losses, asks for the next items")])
 

@@ -75,9 +75,11 @@ def begin(
     changes = {**stops, **parts.origin.changes(facts), **proxies.changes(facts)}
     changes["features_changed"] = facts.features_changed or facts.features != features
     changes |= {**budget.facts(), **notes}
-    for hook in loop.hooks:
-        changes |= hook.facts(facts, loop.draws)
+    changes |= {n: fact for h in loop.hooks for n, fact in h.facts(facts, loop.draws).items()}
     if loop.certifier and other_width and certify.aim is not None:
         loop.certifier.aim_at(certify.aim, loop.draws)
         changes["certificate"] = certify.describe(loop.certifier)
-    journal.set_facts(ended=None, intervals=None, **changes)
+    if loop.open or loop.stopped is None:  # opening an audit that stays ended writes nothing
+        changes |= {"ended": None, "intervals": None}
+    # a fact that the journal lacks is false, empty or None already
+    journal.set_facts(**{name: fact for name, fact in changes.items() if fact or name in raw})

@@ -275,8 +275,7 @@ class Loop:
     def _count(self, row: DrawRow) -> None:
         """Count a draw that the selector has taken."""
         self.draw_order.calls.append(row.call)
-        asked = self.space.oracle.models_asked(np.array([row.question]))
-        self.budget.drawn += int(asked[0])
+        self.budget.drawn += int(self.space.oracle.models_asked(np.array([row.question]))[0])
         for hook in self.hooks:
             hook.after_draw(self)
 
@@ -454,12 +453,12 @@ class Loop:
     def _end(self) -> None:
         end = self.end()
         reason, rule = (None, "") if end is None else end
-        ended = {"reason": reason, "elapsed": round(self.watch.seconds(), 3)}
-        ended |= {"by": rule} if rule else {}
+        before = self.journal.facts().get("ended")  # not None in an audit that stayed ended
+        elapsed = before["elapsed"] if before else round(self.watch.seconds(), 3)
+        ended = {"reason": reason, "elapsed": elapsed} | ({"by": rule} if rule else {})
         for hook in self.hooks:
             hook.on_end(self)
-        rows = [status.row() for status in self.statuses()]
-        self.journal.set_facts(ended=ended, intervals=rows or None)
+        self.journal.set_facts(ended=ended, intervals=[s.row() for s in self.statuses()] or None)
 
     # -- state -------------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ def take(audit: Audit, file: Path) -> int:
     """
     column = item_column(audit.journal.facts())
     filled, losses = _filled(file, column), dict[int, object]()
-    calls = {call.prompt.sample_id: call for call in audit.ask(max(audit.waiting, 1))}
+    calls = {call.prompt.sample_id: call for call in audit.ask(audit.waiting)}  # draws nothing
     if calls and not filled:
         expected = f"{LOSS_IN_WORDS} in column {LOSS!r} of the items that you looked at"
         raise unexpected(str(file), expected, "none", "fill it in, and run this command again")

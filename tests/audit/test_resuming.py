@@ -130,8 +130,9 @@ def test_calls_that_a_crash_lost_keep_their_worst_price(space: QuestionSpace, tm
 def test_a_finished_audit_goes_on_with_a_larger_budget_alone(space: QuestionSpace):
     journal, model = MemoryJournal(), ScriptedModel()
     finished(space, journal=journal, budget=8)
+    head = journal.head
     assert finished(space, journal=journal, budget=8, model=model).result().calls == 8
-    assert model.asked == []
+    assert (model.asked, journal.head) == ([], head)  # looking writes nothing
     more = finished(space, journal=journal, budget=12, model=model)
     assert len(model.asked) == 4
     assert content(more.journal) == content(finished(space, budget=12).journal)
