@@ -280,10 +280,8 @@ class Certifier(Game):
             "size": [int(size) for size in self.sizes],
         }
         if compare is not None:
-            if decisions is None:
-                verdicts = compare.decisions(sequences.lower, sequences.upper)
-            else:
-                verdicts = compare.claimed(decisions)
+            ends = sequences.lower, sequences.upper
+            verdicts = compare.claimed(decisions) if decisions else compare.decisions(*ends)
             columns["decision"] = np.where(self.invalidated, OPEN, verdicts).tolist()
             columns["pivot"] = [compare.at(k) for k in range(len(self.targets))]
         elif decisions is not None:

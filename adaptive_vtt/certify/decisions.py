@@ -78,10 +78,8 @@ class Decisions:
         self, limit: float | Floats, alpha: Floats, shared: bool, theta: Floats | None = None
     ) -> None:
         count = len(alpha)
-        self.limit = limit
-        self.alpha = alpha
-        self.above = np.zeros(count, dtype=np.bool_)
-        self.below = np.zeros(count, dtype=np.bool_)
+        self.limit, self.alpha = limit, alpha
+        self.above, self.below = np.zeros((2, count), dtype=np.bool_)
         self.most = np.zeros((2, count))
         self._steps = shared and count > FEW and theta is None
         shares = np.ones((2, count)) if theta is None else np.stack([theta, 1 - theta])
@@ -104,8 +102,7 @@ class Decisions:
         count = -1
         while self.decided.sum() > count:  # a decided target leaves its alpha to the others
             count = int(self.decided.sum())
-            above, below = self.most >= self.needed()
-            self._mark(above, below)
+            self._mark(*(self.most >= self.needed()))
 
     def lacking(self) -> Floats:
         """Return the share of evidence that each nearer decision lacks, (K,) in [0, 1]."""

@@ -78,8 +78,7 @@ class Bet:
     def of(cls, rows: tuple[MoveRow, ...]) -> "Bet":
         """Return the bet of a draw's journal rows."""
         table = np.array([row.figures for row in rows])
-        active = np.array([row.active for row in rows])
-        return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
+        return cls(np.array([r.active for r in rows]), **dict(zip(FIGURES, table.T, strict=True)))
 
 
 class Game:
@@ -144,10 +143,8 @@ class Game:
             out_now=bet.scale * out / self.sizes,
         )
         if self.decisions is not None:
-            targets, limits = (
-                np.arange(len(self.sizes)),
-                np.full(len(self.sizes), self.decisions.limit),
-            )
+            targets = np.arange(len(self.sizes))
+            limits = np.full(len(targets), self.decisions.limit)
             self.decisions.play(*self.sequences.growth(step, targets, limits))
         self.sequences.move(step)
         self._aim()

@@ -1,12 +1,14 @@
 """Status of a target: the one row that engine, verification, results and reports read."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..errors import JournalError
 from ..families import TargetId
-from ..journal.rows import CallRow, DrawRow
+from ..journal.rows import FIGURES, AnswerRow, CallRow, DrawRow, MoveRow
 from ..types import JsonObject
 from .decisions import ALIKE
 from .further import COLUMNS, Range
@@ -20,6 +22,9 @@ ROW = (
     *("certified", "emptied", "invalidated", "size"),
 )
 """Attributes in every target's row of a journal."""
+SCALE = FIGURES.index("scale")
+Judged = tuple[MoveRow, Sequence[AnswerRow]]
+"""A target's part of an answered draw, and the judged questions in it."""
 
 
 class Difference(NamedTuple):
@@ -178,8 +183,8 @@ class Compared:
         decision: "better" (model B is), "worse", "within" or "open"; for a claim "holds", "fails"
             or "open".
         questions: Judged questions of the target.
-        disagreement: Share of the judged and counting questions with different losses, which is
-            no estimate for the whole target; None where model A was not asked.
+        disagreement: Estimated share of the target's questions with different losses, at least
+            the size of ``delta``; None where model A was not asked.
         calls_a: Calls of model A with an answer for the target.
         calls_b: Calls of model B with an answer for the target.
     """
@@ -216,27 +221,48 @@ def compared(
     answered = {call.call: {row.question: row for row in call.answers} for call in calls}
     paired, rows = certificate.paired, []
     for k, status in enumerate(statuses):
+        moved = [(d.moves[k], answered[d.call]) for d in draws if d.call in answered]
+        judged = [(m, [rows[q] for q in m.members if q in rows]) for m, rows in moved]
         touching = [d for d in draws if d.moves[k].members and d.call in answered]
-        answers = [
-            answered[draw.call][question]
-            for draw in touching
-            for question in draw.moves[k].members
-            if question in answered[draw.call]
-        ]
-        differ = [answer.loss != ALIKE for answer in answers if not answer.excluded]
-        asked = sum(draw.question not in known for draw in touching)
+        difference = status.difference or Difference(0.0, 0.0, 0.0)
+        apart = disagreement(judged, status.size, abs(difference.estimate)) if paired else None
         rows.append(
             Compared(
                 status.name,
-                *(status.difference or (0.0, 0.0, 0.0)),
+                *difference,
                 decision=str(status.decision),
-                questions=len(answers),
-                disagreement=sum(differ) / len(differ) if paired and differ else None,
-                calls_a=asked if paired else 0,
+                questions=sum(len(answers) for _, answers in judged),
+                disagreement=apart,
+                calls_a=sum(draw.question not in known for draw in touching) if paired else 0,
                 calls_b=len(touching),
             )
         )
     return rows
+
+
+def disagreement(judged: Iterable[Judged], left: int, least: float) -> float | None:
+    """Estimate the share of a target's counting questions with different losses.
+
+    Each draw gives unbiased numbers of both kinds of questions, as in ``certifier`` with
+    predictions of 0: those of earlier draws, and its own over their probability. A draw weighs more
+    the fewer questions were unseen.
+
+    Args:
+        judged: The target's part of each answered draw, in order.
+        left: Questions of the target.
+        least: Least share that is returned.
+
+    Returns:
+        The share; None if no judged question counts.
+    """
+    seen = sums = np.zeros(2)  # each of differing and counting questions
+    for move, answers in judged:
+        counting = [answer.loss != ALIKE for answer in answers if not answer.excluded]
+        new = np.array([sum(counting), len(counting)])
+        sums = sums + move.active * (seen + move.figures[SCALE] * new) / max(left, 1)
+        seen, left = seen + new, left - len(answers)
+    differing, count = sums if left else seen
+    return max(float(differing / count), least) if count else None
 
 
 def calls_of(

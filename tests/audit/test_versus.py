@@ -11,11 +11,13 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.everything import all_answers, all_losses, means
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.decisions import Comparison, Decisions
+from adaptive_vtt.certify.decisions import ALIKE, Comparison, Decisions
+from adaptive_vtt.certify.status import Judged, disagreement
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.experiments.engine.versus_coverage import SETTINGS, Comparing, allowed
 from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.rows import FIGURES, AnswerRow, MoveRow
 from adaptive_vtt.models.local.recorded import answers_table
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.oracles.labels import Correctness
@@ -212,6 +214,35 @@ def test_what_does_not_count_is_in_no_rate_and_in_no_disagreement():
     assert (row["lower"], row["upper"]) == pytest.approx((0, 0))  # all was asked: just as good
     verdict = compare(questions, a, b, budget=24, seed=1).run()
     assert verdict.targets["disagreement"].tolist() == [0]
+
+
+def test_disagreement_undoes_the_draws_and_is_no_less_than_the_difference():
+    size, rng = 60, np.random.default_rng(0)
+    differs = np.arange(size) < size // 3
+    scale = FIGURES.index("scale")
+
+    def judged(count: int) -> list[Judged]:
+        """Draw questions, those with different losses a fifth as often as others."""
+        draws, weights = [], np.where(differs, 0.2, 1.0)
+        for call in range(count):
+            shares = weights / weights.sum()
+            question = int(rng.choice(size, p=shares))
+            figures = [0.0] * len(FIGURES)
+            figures[scale] = 1 / shares[question]
+            loss = 1.0 if differs[question] else ALIKE
+            answer = AnswerRow(question, call, None, None, None, loss, None)
+            draws.append((MoveRow(0, (question,), True, tuple(figures)), [answer]))
+            weights[question] = 0
+        return draws
+
+    runs = [judged(20) for _ in range(200)]
+    estimates = [disagreement(draws, size, 0.0) for draws in runs]
+    assert np.mean(estimates) == pytest.approx(1 / 3, abs=0.04)
+    asked = [rows[0].loss != ALIKE for draws in runs for _, rows in draws]
+    assert np.mean(asked) < 0.15  # what was asked says little
+    assert disagreement(runs[0], size, 0.9) == 0.9
+    assert disagreement(judged(size), size, 0.0) == pytest.approx(1 / 3)
+    assert disagreement([], size, 0.0) is None
 
 
 def test_recorded_answers_that_are_missing_cannot_count_both_ways():

@@ -136,7 +136,7 @@ class VersusEntry(_Part):
     questions: Count
     """Judged questions of the target."""
     disagreement: Share | None
-    """Share with different losses; null: A was not asked."""
+    """Estimated share with different losses; null: A was not asked."""
     calls_a: Count
     """Answered calls of model A for it."""
     calls_b: Count
