@@ -404,10 +404,8 @@ def steps_of_two(
         why: The reason to continue while a difference is open.
     """
     steps, folder, certificate = [], names.folder, run.certificate
-    begun_by, (made, further) = run.facts.begun_by, to_decide(run)
-    if begun_by and not rules and any(row.decision == OPEN for row in run.compared):
-        more = made if further is None else max(further.most, math.ceil(MIN * made))
-        steps.append(Step(with_options(begun_by, raised(run, made, more)), why))
+    if run.facts.begun_by and not rules and any(row.decision == OPEN for row in run.compared):
+        steps.append(_continued(run, run.facts.begun_by, why))
     if certificate and not rules and run.compared[0].decision not in UNFIT:
         # a first rule: the claim, else the margin, else at most one point more often
         ids = certificate.ids
@@ -422,6 +420,13 @@ def steps_of_two(
         export = f"avtt export {folder} --disagreements FOLDER"
         steps.append(Step(export, "exports the images on which the models disagree"))
     return [*steps, *_checks(run, names)]
+
+
+def _continued(run: Run, command: str, why: str) -> Step:
+    """Return the step that continues a comparison, which ``command`` began."""
+    made, further = to_decide(run)
+    more = made if further is None else max(further.most, math.ceil(MIN * made))
+    return Step(with_options(command, raised(run, made, more)), why)
 
 
 def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Step]:
@@ -449,11 +454,8 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         return [_rejudged(facts.rejudged.source)]
     if not by_command:
         why = "continues, under a higher limit if it met one, to decide again"
-        if facts.begun_by is None:
-            return [_resumed(run, names, "", "", why)]
-        made = sum(calls_of(certificate, run.draws, run.calls, len(run.sources), facts.known_a))
-        limits = raised(run, made, made)
-        return [Step(with_options(facts.begun_by, limits), why)]
+        begun_by = facts.begun_by
+        return [_continued(run, begun_by, why) if begun_by else _resumed(run, names, "", "", why)]
     widest = max(((row.upper - row.lower) / 2 for row in rows), default=0.0)
     why, times, width = "narrows what is open, to decide again", 2.0, wanted if by_gate else None
     if wanted is not None and widest <= wanted:
