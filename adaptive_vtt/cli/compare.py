@@ -316,7 +316,7 @@ def _show_certified(result: StrategyComparison) -> None:
     title = f"median calls to half-widths, {count}, {repeats} repeat{'s' * (repeats != 1)}"
     print_frame(title, sheet, narrow=True)
     if result.truth is None:
-        console.print("for coverage and errors, take recorded answers, or give --exhaust")
+        console.print("for coverage and errors, add --exhaust: it asks the model everything once")
     else:
         errors = figures.in_points(result.estimators)
         print_frame("errors of estimates made from the same draws", errors, narrow=True)

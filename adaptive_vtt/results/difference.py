@@ -80,10 +80,15 @@ def extent(lower: float, upper: float) -> str:
     return f"between {near:.1f} and {far:.1f} points {'more' if high > 0 else 'less'}"
 
 
-def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
-    """Return a difference in words: "new is wrong 4.4 points less often (...)".
+def wrong(b: str, more: float) -> str:
+    """Return an estimated difference in words: "new is wrong 4.4 points less often"."""
+    size = f"{100 * abs(more):.1f}"
+    how = f"{size} points {'more' if more > 0 else 'less'} often" if float(size) else "as often"
+    return f"{b} is wrong {how}"
 
-    The interval follows in brackets, in the words of ``extent``.
+
+def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
+    """Return the text of ``wrong`` and, in brackets, that of ``extent``.
 
     Args:
         b: Name of the new model.
@@ -91,9 +96,7 @@ def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
         lower: Lower end of the interval of that.
         upper: Upper end.
     """
-    size = f"{100 * abs(more):.1f}"
-    how = f"{size} points {'more' if more > 0 else 'less'} often" if float(size) else "as often"
-    return f"{b} is wrong {how} ({extent(lower, upper)})"
+    return f"{wrong(b, more)} ({extent(lower, upper)})"
 
 
 def in_words(facts: Facts, delta: Difference) -> str:

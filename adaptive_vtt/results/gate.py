@@ -27,7 +27,7 @@ from ..stopping import State as AuditState
 from ..utils.figures import CHANGED_ORIGINAL, estimate_percent, is_exact, percent, span
 from ..utils.web import text_of
 from .cautions import cautions, no_better, silence
-from .difference import brief, extent, names_of, point_span, points, wrong_more
+from .difference import brief, extent, names_of, point_span, points, wrong
 from .outcomes import is_mute
 from .run import Run
 
@@ -179,12 +179,11 @@ class Ruling:
     @property
     def estimated(self) -> str:
         """The estimate in percent, or the difference in words."""
-        ends = self.lower, self.upper
         if self.rule.versus:
-            return wrong_more(self.model, self.estimate, *ends).rpartition(" (")[0]
+            return wrong(self.model, self.estimate)
         if self.signed:
             return f"{points(self.estimate)} points, {CHANGED_ORIGINAL}"
-        return estimate_percent(self.estimate, *ends)
+        return estimate_percent(self.estimate, self.lower, self.upper)
 
     @property
     def span(self) -> str:

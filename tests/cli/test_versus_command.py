@@ -132,6 +132,10 @@ def test_the_next_command_carries_the_budget_that_would_decide_the_rest(
     assert int(step[-1]) > 8
     (gate,) = (line for line in steps if "avtt gate" in line)
     assert "versus:overall <= 0.03" in gate  # the margin is the first limit proposed
+    rule = ("--rule", "versus:overall <= 0.03")
+    steps = shown("gate", str(tmp_path / "two runs"), *rule, code=4).splitlines()
+    lines = [shlex.split(line, comments=True) for line in steps if "avtt versus" in line]
+    assert lines == [step]  # both commands have their advice from one place
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
         assert not page.with_id(id)
     how = "more" if told["delta"] < 0 else "less"
     output = f"new/model.py is wrong {100 * abs(told['delta']):.1f} points {how} often"
-    assert f"{output} ({extent(-told['upper'], -told['lower'])})" in page.text
+    assert f"best guess: {output}; 95 % sure: {extent(-told['upper'], -told['lower'])}" in page.text
     assert "Better model" in page.text
 
 

@@ -176,7 +176,7 @@ def _environment(folder: Path) -> Environment:
     filters: list[Any] = [figure, within, aim, exact, amount, capital, duration, as_command]
     filters += [figures.money, figures.on_page, figures.in_points]
     functions: list[Any] = [figures.is_exact, difference.points, difference.point_span, span]
-    functions += [difference.extent, difference.wrong_more]
+    functions += [difference.extent, difference.wrong]
     environment.filters |= {each.__name__: each for each in filters}
     environment.filters |= {"percent": percent, "estimated": estimated}
     environment.globals |= {each.__name__: each for each in functions}
