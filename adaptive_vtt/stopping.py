@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 
 from .certify.status import TargetStatus
-from .errors import InputError, check_known
+from .errors import InputError, check_known, unexpected
 from .types import EndedBy, Floats
 from .utils.figures import USD, money
 from .utils.options import Option
@@ -407,10 +407,8 @@ def all_invalidated(state: State) -> str | None:
 def check_rule(rule: object, where: str) -> None:
     """Raise InputError for an object that is no StoppingRule."""
     if isinstance(rule, type) or not callable(getattr(rule, "reached", None)):
-        raise InputError(
-            f"{where}: expected a stopping rule, an object with a method reached, such as "
-            f"stopping.WallClock(60), got {rule!r}"
-        )
+        example = "an object with a method reached, such as stopping.WallClock(60)"
+        raise unexpected(where, f"a stopping rule, {example}", repr(rule))
 
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
@@ -421,10 +419,8 @@ def check_half_width(half_width: float, where: str = "half_width") -> None:
             return
         got = f"{half_width:g}"
         example = half_width / 100 if 1 <= half_width < 100 * WIDEST else example
-    raise InputError(
-        f"{where}: expected a share above 0 and below {WIDEST:g}, such as {example:g} for "
-        f"+-{100 * example:g} points, got {got}"
-    )
+    such = f"such as {example:g} for +-{100 * example:g} points"
+    raise unexpected(where, f"a share above 0 and below {WIDEST:g}, {such}", got)
 
 
 def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:

@@ -17,18 +17,18 @@ BUDGETS = {
     "config": 1345,
     "datasets": 3706,
     "demo": 361,
-    "engine": 4532,
+    "engine": 4528,
     "journal": 1798,
     "models": 5125,
     "oracles": 2291,
     "people": 706,
-    "relations": 2995,
+    "relations": 2985,
     "results": 5748,
     "strategies": 607,
     "surrogates": 1762,
     "testing": 635,
-    "top": 1752,
-    "utils": 1686,
+    "top": 1748,
+    "utils": 1666,
 }
 
 

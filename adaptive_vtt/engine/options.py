@@ -93,7 +93,7 @@ class Certify:
         float | None,
         Option(
             "a goal: every target's rate is known to plus or minus this share, below 0.5; 0.05 is "
-            "5 percentage points, of drops 5 points of the difference",
+            "5 percentage points, of drops 5 points of the difference"
         ),
     ] = None
     at_most: Annotated[

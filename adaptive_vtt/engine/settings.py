@@ -167,11 +167,7 @@ def _difference(name: str, before: Any, value: Any) -> str:
 
 
 def check_settings(
-    space: QuestionSpace,
-    model: ModelDefaults,
-    certify: Certify,
-    sampling: Sampling,
-    limits: Limits,
+    space: QuestionSpace, model: ModelDefaults, certify: Certify, sampling: Sampling, limits: Limits
 ) -> None:
     """Raise InputError or ModelError for options that are out of range, or do not fit together.
 

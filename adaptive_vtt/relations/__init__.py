@@ -157,11 +157,9 @@ def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
         InputError: A name is unknown or repeats.
     """
     resolved: list[RelationDefaults] = []
-    for relation in relations:
-        if isinstance(relation, str):
-            resolved += make(relation)
-        else:
-            resolved.append(adapted_relation(REGISTRY.checked(relation, name_of(relation))))
+    for part in relations:
+        made = make(part) if isinstance(part, str) else [REGISTRY.checked(part, name_of(part))]
+        resolved += map(adapted_relation, made)
     names = [relation.name for relation in resolved]
     if again := [name for k, name in enumerate(names) if name in names[:k]]:
         raise InputError(f"relations: {again[0]!r} stands twice")

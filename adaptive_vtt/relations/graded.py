@@ -148,11 +148,7 @@ _STRENGTHS: tuple[tuple[Callable[..., Image], Rung, str], ...] = (
     (defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0), "disc blur; radius in per cent of the shorter side"),
     (brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5), "towards white; strength: share of the way"),
     (brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75), "towards black; strength: share of the way"),
-    (
-        contrast_down,
-        (0.4, 0.3, 0.2, 0.1, 0.05),
-        "towards the channel's mean; share kept",
-    ),
+    (contrast_down, (0.4, 0.3, 0.2, 0.1, 0.05), "towards the channel's mean; share kept"),
 )
 GRADED: tuple[Graded | Rotation, ...] = (
     *(Graded(f.__name__, tuple((s,) for s in ladder), f, text) for f, ladder, text in _STRENGTHS),

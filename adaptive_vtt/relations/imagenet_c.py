@@ -231,10 +231,7 @@ KINDS: Kinds = {
     "frost": (frost, "a frosted pane, drawn, not photographed; strength: its weight"),
     "fog": (fog, "a cloud; strength: its weight and smoothness"),
     "brightness": (corruptions.value_up, "brighter; strength: added to the value of HSV, 0..1"),
-    "contrast": (
-        corruptions.contrast_by_channel,
-        "less contrast; strength: share per channel",
-    ),
+    "contrast": (corruptions.contrast_by_channel, "less contrast; strength: share per channel"),
     "elastic_transform": (elastic_transform, "bent; strength: reach, smoothness, shift"),
     "saturate": (corruptions.saturate_linear, "colour taken or added; strength: S becomes a S + b"),
 }

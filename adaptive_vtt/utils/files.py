@@ -272,10 +272,8 @@ def opened(path: Path) -> BinaryIO:
         if holds(within, real) and os.path.samestat(os.stat(real), os.fstat(file.fileno())):
             return file
     file.close()
-    raise InputError(
-        f"{path}: expected a file inside {within!r}, got one that is outside, by a link that was "
-        f"made since; {REMEDY}"
-    )
+    got = "one that is outside, by a link that was made since"
+    raise unexpected(str(path), f"a file inside {within!r}", got, REMEDY)
 
 
 def contents(path: Path) -> bytes:

@@ -28,11 +28,9 @@ _DIGITS = 15
 class Rejected(Exception):
     """An invalid request, with status and message. Each server phrases its response."""
 
-    def __init__(
-        self, status: int, message: str, code: str | None = None, param: str | None = None
-    ) -> None:
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.code, self.param = status, message, code, param
+        self.status, self.message, self.code = status, message, code
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import unexpected
 from ..types import Image
 
 if TYPE_CHECKING:
@@ -50,9 +50,8 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
         done, data = cv2.imencode(ending, bgr, options)
         if done:
             return data.tobytes()
-    raise InputError(
-        f"image: expected H x W or H x W x 1 or 3 of uint8, got {image.shape} of {image.dtype}"
-    )
+    got = f"{image.shape} of {image.dtype}"
+    raise unexpected("image", "H x W or H x W x 1 or 3 of uint8", got)
 
 
 def data_address(data: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, some
+from ..errors import InputError, some, unexpected
 from ..types import Mask
 from .image_files import as_picture, decoded
 
@@ -185,10 +185,8 @@ def as_mask(source: Any, where: str) -> Mask:
     if mask.dtype == np.uint8 and mask.ndim in (2, 3):
         return MaskReading().mask(values_of(mask), where)
     if mask.dtype != np.bool_ or mask.ndim != 2:
-        raise InputError(
-            f"{where}: expected a mask H x W of bool or uint8, got shape {mask.shape} "
-            f"of {mask.dtype}"
-        )
+        got = f"shape {mask.shape} of {mask.dtype}"
+        raise unexpected(where, "a mask H x W of bool or uint8", got)
     return mask
 
 

@@ -22,7 +22,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from ..errors import InputError, check_known
+from ..errors import check_known, unexpected
 
 _NUMBERS = {bool: "true or false", int: "a whole number", float: "a number"}
 _LIMITS = {
@@ -177,8 +177,7 @@ def _check(option: PartOption, value: Any, where: str) -> None:
     infinite = isinstance(value, float) and math.isinf(value)
     names = {**_NUMBERS, float: "a finite number"} if infinite else _NUMBERS
     expected = " or ".join([*(names[kind] + bounds for kind in kinds), *map(repr, words)])
-    place = f"{where}: " if where else ""
-    raise InputError(f"{place}{option.name}: expected {expected}, got {value!r}")
+    raise unexpected(f"{where}: {option.name}" if where else option.name, expected, repr(value))
 
 
 def _is(value: Any, kind: Any) -> bool:

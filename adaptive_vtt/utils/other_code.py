@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AvttError, InputError, one_line, unknown
+from ..errors import AvttError, InputError, one_line, unexpected, unknown
 from .files import near_file
 
 OURS = str(Path(__file__).parent.parent)
@@ -45,15 +45,12 @@ def load_object(target: str, base: Path | None = None, what: str = "model") -> A
     """
     where, colon, name = target.rpartition(":")
     if not (colon and where and name):
-        raise InputError(
-            f"{what}: expected 'package.module:name' or 'file.py:name', got {target!r}; add the "
-            "name of the function or object in it"
-        )
+        remedy = "add the name of the function or object in it"
+        raise unexpected(what, "'package.module:name' or 'file.py:name'", repr(target), remedy)
     if ".py:" in where:
-        raise InputError(
-            f"{what}: expected 'file.py:name', got {target!r}; options after the name are for avtt "
-            "compare, elsewhere they are a field of the spec such as strategy_options"
-        )
+        remedy = "options after the name are for avtt compare, elsewhere they are a field of the "
+        remedy += "spec such as strategy_options"
+        raise unexpected(what, "'file.py:name'", repr(target), remedy)
     module = _module(where, base or Path(), what)
     if not hasattr(module, name):
         public = {key: value for key, value in vars(module).items() if key[0] != "_"}

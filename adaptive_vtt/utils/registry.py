@@ -72,11 +72,8 @@ class Registry:
         """Raise InputError for an unknown name. Nothing is imported."""
         if self.is_code(name) and not is_target(name) and name not in self._by_name():
             if name.endswith(".py"):
-                place = f"{where}: " if where else ""
-                raise InputError(
-                    f"{place}{self.kind} {name!r}: expected which of the file's names it is, as in "
-                    f"'{name}:Name'"
-                )
+                expected = f"which of the file's names it is, as in '{name}:Name'"
+                raise unexpected(where or self.kind, expected, repr(name))
             raise unknown(self.kind, name, [*self.built_in, *self._by_name()], where)
 
     def get(self, name: str, base: Path | None = None) -> Any:
@@ -127,10 +124,8 @@ class Registry:
         """Return the part of an object that was imported already; see ``make``."""
         if not _is_called(part):
             if options:
-                raise InputError(
-                    f"{self.kind} {name!r}: expected a class or a function to call with options "
-                    f"{sorted(options)}, got {type(part).__name__}"
-                )
+                expected = f"a class or a function to call with options {sorted(options)}"
+                raise unexpected(f"{self.kind} {name!r}", expected, type(part).__name__)
             return part
         parameters = _signature(part)
         if parameters is not None:
@@ -205,10 +200,9 @@ class Registry:
     def _loaded(self, point: EntryPoint) -> Any:
         rivals = {_package(p)[0] for p in self._declared() if p.name == point.name}
         if len(rivals) > 1:
-            raise InputError(
-                f"{self.kind} {point.name!r}: expected one package that declares it, got "
-                f"{', '.join(sorted(rivals))}; name it as 'package.module:name'"
-            )
+            where, expected = f"{self.kind} {point.name!r}", "one package that declares it"
+            remedy = "name it as 'package.module:name'"
+            raise unexpected(where, expected, ", ".join(sorted(rivals)), remedy)
         try:
             return point.load()
         except Exception as error:  # a package may fail in any manner

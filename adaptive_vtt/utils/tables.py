@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import unexpected
 from .files import write_text
 
 MAX_COLUMNS = 10_000
@@ -98,9 +98,8 @@ def restored(table: pd.DataFrame) -> pd.DataFrame:
 def check_header(line: str, path: Path, delimiter: str) -> None:
     """Raise InputError for a header of over MAX_COLUMNS columns, or of MAX_HEADER characters."""
     if len(line) == MAX_HEADER:
-        raise InputError(
-            f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer line"
-        )
+        expected = f"a header of fewer than {MAX_HEADER} characters"
+        raise unexpected(str(path), expected, "a longer line")
     # an upper bound, as delimiters in quotes are counted, too
     check_columns(line.count(delimiter) + 1, path)
 
@@ -108,10 +107,8 @@ def check_header(line: str, path: Path, delimiter: str) -> None:
 def check_columns(count: int, path: Path) -> None:
     """Raise InputError for more than MAX_COLUMNS columns."""
     if count > MAX_COLUMNS:
-        raise InputError(
-            f"{path}: expected at most {MAX_COLUMNS} columns, got {count}; leave out those that "
-            "are neither asked about nor metadata"
-        )
+        remedy = "leave out those that are neither asked about nor metadata"
+        raise unexpected(str(path), f"at most {MAX_COLUMNS} columns", count, remedy)
 
 
 def _changed(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:

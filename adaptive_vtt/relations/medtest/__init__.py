@@ -70,8 +70,7 @@ def from_files(
     feces: Annotated[Path | None, Option("the same for stool", reads=at_base)] = None,
     blood: Annotated[Path | None, Option("the same for blood", reads=at_base)] = None,
     field: Annotated[
-        Path | None,
-        Option("mask of the visible field, or a folder of masks", reads=at_base),
+        Path | None, Option("mask of the visible field, or a folder of masks", reads=at_base)
     ] = None,
     similar: Annotated[
         float | None, Option("cut from this share of a folder, by light and colour", gt=0, le=1)

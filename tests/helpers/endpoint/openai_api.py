@@ -21,6 +21,14 @@ _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
 """Fields of a request that every server takes."""
 
 
+class RejectedField(Rejected):
+    """A request with an invalid ``field``."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(400, message)
+        self.field = field
+
+
 @dataclass(frozen=True)
 class Dialect:
     """Differences of a server from OpenAI's protocol.
@@ -47,11 +55,11 @@ class Dialect:
         """Return the fields that the server reads. Raise Rejected for a refused field."""
         for name in asked:
             if self.known is not None and name not in (*_FIELDS, *self.known):
-                raise Rejected(400, f'Unknown name "{name}": Cannot find field.', param=name)
+                raise RejectedField(f'Unknown name "{name}": Cannot find field.', name)
         top = asked.get("top_logprobs")
         if isinstance(top, int) and top > self.most_alternatives:
             message = f"{top} is greater than max allowed: {self.most_alternatives}"
-            raise Rejected(400, message, param="top_logprobs")
+            raise RejectedField(message, "top_logprobs")
         return {name: value for name, value in asked.items() if name not in self.ignored}
 
 
@@ -95,7 +103,9 @@ class OpenAI:
         kinds = {401: "authentication_error", 429: "rate_limit_error"}
         kind = "server_error" if rejected.status >= 500 else "invalid_request_error"
         error = {"message": rejected.message, "type": kinds.get(rejected.status, kind)}
-        body = {"error": {**error, "param": rejected.param, "code": rejected.code}}
+        body = {
+            "error": {**error, "param": getattr(rejected, "field", None), "code": rejected.code}
+        }
         return Response(rejected.status, [body] if self._dialect.listed_errors else body)
 
     def answer(self, request: Request) -> Response:
