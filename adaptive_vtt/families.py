@@ -124,6 +124,11 @@ class Family(_Named):
         """Return whether a rule of a gate with this name includes the target."""
         return name in self.names
 
+    def resembles(self, name: str) -> bool:
+        """Return whether a name is the target's for people without the rate, or its name in rules
+        with ":" in place of "="."""
+        return name in (self.name.removesuffix(f": {self.rate}"), self.handle.replace("=", ":", 1))
+
     @property
     def names(self) -> set[str]:
         """All names that rules may use for the target."""

@@ -167,10 +167,7 @@ class QuestionSpace:
             got = "those that the model's own captions choose"
             remedy = "leave captions = 'own' out of [space]"
             raise unexpected(where, "follow-ups that no answer decides on", got, remedy)
-        other, oracle = copy(self), Drops(self.oracle)
-        for name, member in vars(QuestionSpace).items():
-            if isinstance(member, cached_property):
-                vars(other).pop(name, None)
+        other, oracle = self._copied(), Drops(self.oracle)
         other.oracle = oracle
         other.dataset = adapted_dataset(oracle.view(self._dataset))
         other.concepts = other.dataset.concepts
@@ -179,6 +176,27 @@ class QuestionSpace:
         if other.size == 0:
             remedy = "name some in [space]"
             raise unexpected(where, "a relation that changes images", "none", remedy)
+        return other
+
+    def for_training(self, seed: int) -> "QuestionSpace":
+        """Return a space of the same images, unchanged (first) and changed by the same relations.
+
+        Args:
+            seed: Seed of its follow-up images.
+        """
+        other = self._copied()
+        changing = [variant for variant in self.variants if variant.relation.name != IDENTITY]
+        (same,) = resolve([IDENTITY])
+        other.seed, other.variants = seed, (Variant(same, same.severities[0]), *changing)
+        other.total = len(other.dataset) * len(other.variants) * len(other.concepts)
+        return other
+
+    def _copied(self) -> "QuestionSpace":
+        """Return a copy without what was computed of this space."""
+        other = copy(self)
+        for name, member in vars(QuestionSpace).items():
+            if isinstance(member, cached_property):
+                vars(other).pop(name, None)
         return other
 
     def without_answers(self) -> "QuestionSpace":

@@ -235,7 +235,7 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Audit(pool, journal=...)" in output, "a pool has no model to ask"
     assert "in the loop that began it" in output
     assert command("resume", str(tmp_path)) == 2
-    assert "adaptive_vtt.Audit(POOL, half_width=0.15, budget=MORE" in capsys.readouterr().err
+    assert "the lines of Python that began it" in " ".join(capsys.readouterr().err.split())
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Audit(pool, journal=..., half_width=...)" in page
     assert "Audit(space" not in page

@@ -16,6 +16,7 @@ from ..errors import unexpected
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.files import journal_at
 from ..oracles.choice import ASKED
+from ..results.export.failures import export_failures
 from ..results.outcomes import with_metadata
 from ..results.result import Result, summarise
 from ..results.run import Run
@@ -156,6 +157,13 @@ class Inspection:
             return wrong
         sources = self._space.numbering.parts(wrong["question"].to_numpy(np.int64))[0]
         return with_metadata(wrong, self._space.dataset, sources)
+
+    def export(self, folder: Path, least_loss: float) -> None:
+        if self._space is None:
+            remedy = "type 'avtt export', or repeat the Python that began the audit"
+            raise unexpected("result.export", "a result of run()", "one read from files", remedy)
+        with self.reading() as run:
+            export_failures(run, self._space, folder, least_loss=least_loss)
 
     def picture(self, row: "int | pd.Series[Any]") -> Picture:
         if not isinstance(row, pd.Series):

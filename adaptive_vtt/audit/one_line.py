@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from .proposed import OVERALL, proposed
 
 HALF_WIDTH = 0.05
 """Default half-width of every interval."""
+_READ, _PARTS = ("data", "concepts", "metadata"), ("relations", "oracle", "severities")
+"""Arguments of ``audit`` that say what data is read, and what is asked about it."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,22 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
         model: The model.
         **options: Options that replace those of the call.
     """
-    arguments = dict(call)
-    parts = {name: arguments.pop(name) for name in ("relations", "oracle", "severities")}
-    read = {name: arguments.pop(name, None) for name in ("concepts", "metadata")}
-    asked = questions(as_dataset(arguments.pop("data"), **read), **parts)
-    return Audit(asked.space, model, **asked.options({**arguments, **options}))
+    asked, own = questions_again(call), {k: v for k, v in call.items() if k not in _READ + _PARTS}
+    return Audit(asked.space, model, **asked.options({**own, **options}))
+
+
+def questions_again(call: Mapping[str, Any]) -> Questions:
+    """Return the questions of a call of ``audit``, whose data is read again.
+
+    Args:
+        call: The note of the call in the journal. An oracle with options is a table with its kind.
+    """
+    parts: dict[str, Any] = {name: call[name] for name in _PARTS}
+    if isinstance(parts["oracle"], dict):
+        options = dict(parts["oracle"])
+        parts["oracle"] = REGISTRY.make(options.pop("kind"), options)
+    asked = questions(as_dataset(**{name: call.get(name) for name in _READ}), **parts)
+    return replace(asked, space=asked.space.for_targets(call.get("targets") or ()))
 
 
 def census(data: Any, model: ModelSource, **options: Any) -> Result:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, JournalError, unknown
+from ..errors import InputError, JournalError, unexpected, unknown
 from ..families import FAMILIES, Fields, Filtered, TargetId, family_of
 from ..population import Population
 from ..types import Bools, CallMode, Indices, JsonObject
@@ -207,6 +207,8 @@ def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list
             )
         return [target]
     family = family_of(name)
+    if family is None and name in space.dataset.metadata_columns:
+        raise unexpected("targets", f"'group:{name}' for the values of a column", repr(name))
     if family is None or not set(family.asked) & set(space.kinds):
         raise unknown("target", name, [*space.kinds, *filters])
     return [selected(space, id, fields) for id, fields in family.listed(space, name)]

@@ -37,10 +37,14 @@ from .options import names
 from .progress import counting
 from .signals import interrupted_as
 
-EXPORT = "export it from Python with adaptive_vtt.results.export."
-OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
-"""Remedy for a journal that keeps no spec."""
-COMPARED = EXPORT + "failures.export_disagreements(versus.audit.journal, versus.space, ...)"
+OTHERWISE = (
+    "repeat the Python that began it, which asks nothing twice, and call result.export(FOLDER)"
+)
+"""Remedy for a journal that keeps neither a spec nor a call whose data can be read again."""
+COMPARED = (
+    "export it from Python with adaptive_vtt.results.export.failures.export_disagreements("
+    "versus.audit.journal, versus.space, FOLDER)"
+)
 """Remedy for the journal of a comparison."""
 ALONE = ("--disagreements OUT", "--mix OUT", "--questions SPEC.toml")
 """Outputs that allow no other one."""
@@ -159,7 +163,7 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
                 counts["items"] = export_items(journal, failures, least_loss=least_loss)
                 written = f"wrote {failures / 'failures.csv'}: {counts['items']} items"
                 return typer.echo(json.dumps(counts) if json_ else written)
-            space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)[0]
+            space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)
             if tsv is not None:
                 asked: Any = {"least_loss": least_loss, "image_format": image_format}
                 count = export_questions(journal, space, tsv, everything=all_, **asked)
@@ -203,20 +207,17 @@ def _mix(source: Path, out: Path, seed: int, run_code: bool) -> Written:
     """Write a training set of images as they are and changed ones, of a run or a SPEC.toml."""
     weights = None
     if source.suffix == ".toml":
-        spec, base = read_spec(source), source.parent
+        space = build_space(read_spec(source), source.parent)
     else:
         where = source / JOURNAL
         with closing(read_journal(where)) as journal:
-            space, spec, base = space_of(journal, str(where), OTHERWISE, run_code=run_code)
+            space = space_of(journal, str(where), OTHERWISE, run_code=run_code)
             relations = dict.fromkeys(variant.relation.name for variant in space.variants)
             changing = [name for name in relations if name != IDENTITY]
             weights = weights_of(journal, changing, str(source))
     # follow-ups of another seed: a model must not be trained on the noise it is asked about later
-    apart = int(generator(seed, "mix follow-ups", spec.space.seed).integers(1, 2**31))
-    named = [IDENTITY, *(name for name in spec.space.relations if name != IDENTITY)]
-    section = spec.space.model_copy(update={"relations": named, "seed": apart})
-    changed = build_space(spec.model_copy(update={"space": section}), base)
-    images = write_mix(changed, out, weights, seed)
+    apart = int(generator(seed, "mix follow-ups", space.seed).integers(1, 2**31))
+    images = write_mix(space.for_training(apart), out, weights, seed)
     counts = ", ".join(f"{count} {name}" for name, count in images.items())
     return {"mix": images}, [f"wrote {out}: {sum(images.values())} images to train on: {counts}"]
 
@@ -226,7 +227,7 @@ def _disagreements(source: Path, out: Path, formats: list[Format], run_code: boo
     where = source / JOURNAL
     with closing(read_journal(where)) as journal:
         check_paired(read_facts(journal.facts()))
-        space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)[0]
+        space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)
         differ = export_disagreements(journal, space, out, formats=formats)
     less = f"{differ.models['a']} lost less at {differ.better_a}, {differ.models['b']} at"
     return differ.as_dict(), [

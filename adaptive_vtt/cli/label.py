@@ -10,11 +10,9 @@ from typing import Any
 import pandas as pd
 import typer
 
-from ..config.building import build_space
-from ..config.journaled import refuse_code, spec_of
+from ..config.resuming import space_of
 from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
-from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..models.local.recorded import check_name, read_answers
 from ..people.agreement import by_pair
@@ -38,6 +36,9 @@ from .build_vqa import QUESTIONS, SPEC, spec_text
 from .plan import of_items, print_targets
 from .printing import plain_console, print_frame
 from .run_folder import print_steps, rewrite
+
+IN_MEMORY = "its images were in memory: audit a folder or a table's file to have people answer"
+"""Why a journal of an audit in Python shows no images."""
 
 
 def label(
@@ -192,9 +193,7 @@ def _task(
 ) -> Task:
     """Return the labelling task of an audit, with small pictures alone if its data are gone."""
     try:
-        spec, base = spec_of(read_facts(journal.facts()), "journal", "its data are not known")
-        refuse_code(spec, "journal", "its data are not read again")
-        space = build_space(spec, base)
+        space = space_of(journal, "journal", IN_MEMORY, run_code=False)
         pictures = Pictures(journal, space, alone=questions)
     except AvttError as error:
         if questions:

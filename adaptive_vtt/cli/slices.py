@@ -1,6 +1,5 @@
 """``avtt slices``: groups in which failures concentrate, certified ones and guesses."""
 
-import shlex
 from dataclasses import asdict
 from functools import partial
 from json import dumps
@@ -13,7 +12,9 @@ from ..audit.slices.looking import ASKED
 from ..certify.targets import size
 from ..certify.tracks import unseen
 from ..config.resuming import space_of
+from ..engine.options import DISCOVER_BY
 from ..errors import InputError, JournalError
+from ..results.advice import resume_command
 from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import JsonObject
@@ -21,9 +22,7 @@ from ..utils.figures import percent, span
 from .options import names
 from .printing import filled, print_json
 
-OTHERWISE = (
-    "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
-)
+OTHERWISE = "its data were in memory: result.failures() in Python has the failures, to group"
 """Advice for a journal that keeps no spec."""
 EXAMPLES = 3
 """Samples that are named of a slice, at most."""
@@ -58,8 +57,9 @@ def slices(
         certificate, journal = run.certificate, run.journal
         if certificate is not None and certificate.versus is not None:
             raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
-        space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
-        proposals = explore(journal, space, most=most, by=names(by) or spec.certify.discover_by)
+        space = space_of(journal, where, OTHERWISE, run_code=run_code)
+        own = (run.facts.spec or {}).get("certify", run.facts.call or {}).get("discover_by")
+        proposals = explore(journal, space, most=most, by=names(by) or own or DISCOVER_BY)
         aside = 0.0 if certificate is None else certificate.set_aside
         certified = _certified(run) if aside else []
         evidence = Evidence.of(space, run.draws, run.calls)
@@ -67,7 +67,9 @@ def slices(
     count = len(certified) + len(proposed)
     command = f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
     if aside:
-        command = f"avtt resume {shlex.quote(where)} --set certify.discover={count}"
+        command = f"{resume_command(run.facts, where)} --set certify.discover={count}"
+    elif run.facts.spec is None:
+        command = f"adaptive_vtt.audit(..., discover={count}, out=ANOTHER)"
     record = {
         "certified": certified,
         "proposed": proposed,

@@ -27,6 +27,7 @@ from ..relations import REGISTRY as RELATIONS
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..surrogates import REGISTRY as SURROGATES
+from ..types import JsonObject
 from ..utils.files import hash_file
 from ..utils.other_code import file_of, is_target, load_object
 from ..utils.registry import Registry
@@ -80,11 +81,23 @@ def contents(spec: Spec, base: Path) -> dict[str, str | None]:
     return {field: content_of(*part, base) for field, part in code_parts(spec).items()}
 
 
-def refuse_code(spec: Spec, where: str, remedy: str) -> None:
-    """Raise InputError if the space or the strategy of a spec is code."""
-    for field, (_, name) in code_parts(spec).items():
+def _parts_of_call(call: JsonObject) -> dict[str, tuple[Registry, str]]:
+    """Return the parts of the space of a call in Python that are code; see ``code_parts``."""
+    oracle = call["oracle"]["kind"] if isinstance(call["oracle"], dict) else call["oracle"]
+    named = {f"relations: {name}": (RELATIONS, name) for name in call["relations"] or ()}
+    named |= {"oracle": (ORACLES, oracle)} if oracle else {}
+    return {f: (kind, name) for f, (kind, name) in named.items() if kind.is_code(name)}
+
+
+def refuse_code(begun: Spec | JsonObject, where: str) -> None:
+    """Raise InputError if the space or the strategy of a spec, or of a call in Python, is code."""
+    parts = code_parts(begun) if isinstance(begun, Spec) else _parts_of_call(begun)
+    for field, (_, name) in parts.items():
         part = field if name in field else f"{field} {name!r}"
-        raise InputError(f"{where}: {part} is code, which is not run here; {remedy}")
+        raise InputError(
+            f"{where}: {part} is code, which is not run here; --run-code runs it, if it is as it "
+            "was then"
+        )
 
 
 def content_of(registry: Registry, name: str, base: Path) -> str | None:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
-from ..audit.one_line import called_again
+from ..audit.one_line import called_again, questions_again
+from ..audit.proposed import proposed
 from ..audit.rejudging import rejudge
 from ..audit.rereading import Rereading
 from ..engine.journaled_endpoint import give_up as give_up_batch
+from ..engine.settings import same_audit
 from ..engine.source_calls import with_answers
 from ..errors import InputError, unexpected, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
@@ -21,7 +23,7 @@ from ..journal.files import JOURNAL
 from ..models.network.elicitation import WORDS
 from ..models.network.elicitation import kind as yes_from
 from ..models.network.prompt_templates import template as named_template
-from ..results.advice import resume_command
+from ..results.advice import resuming
 from ..results.gate import asked_later
 from ..results.result import Result
 from ..space import QuestionSpace
@@ -87,7 +89,7 @@ def _spec_of(facts: Facts, directory: Path | str, model: str | None) -> tuple[Sp
     Raise JournalError if there is none or it was changed, and InputError for another ``model``.
     """
     path = str(Path(directory) / JOURNAL)
-    spec, base = spec_of(facts, path, _in_python(facts, directory))
+    spec, base = spec_of(facts, path, f"continue with {resuming(facts, directory)}")
     check_program(facts, spec, path)
     if model is not None:
         expected = f"none, as the run's SPEC.toml names its model (kind {spec.model.kind!r})"
@@ -176,25 +178,6 @@ def _of_python(
     return called_again(call, source, journal=journal, notes=notes, **changes)
 
 
-def _in_python(facts: Facts, directory: Path | str) -> str:
-    """Return how to resume an audit that was begun in Python, whose journal keeps the settings, but
-    neither the model nor data that were in memory."""
-    name = repr(facts.settings.model)
-    if facts.call is not None:
-        command = f"'{resume_command(facts, directory)}', the name of model {name}"
-        return f"type {command}, or the Python that began it"
-    width = facts.certificate and facts.certificate.half_width
-    limits = f"half_width={width:g}, budget=MORE" if width else "budget=MORE"
-    journal = str(Path(directory) / JOURNAL)
-    if facts.settings.oracle.tells_losses:
-        return f"continue in Python: adaptive_vtt.Audit(POOL, {limits}, journal={journal!r})"
-    return (
-        f"continue from Python with the data, model {name} and other options that began it: "
-        f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, if Audit began "
-        f"it, adaptive_vtt.Audit(SPACE, MODEL, {limits}, journal={journal!r})"
-    )
-
-
 def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
     """Raise InputError for a limit below what was spent, and for a half-width that replaces none.
 
@@ -224,36 +207,39 @@ def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> 
         raise unexpected("half_width", "an audit that was begun with one", got, remedy)
 
 
-JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, space, out=...)"
+JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, SPACE, out=NEW)"
 """Remedy for a journal that keeps no spec."""
 
 
 def space_of(
     journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
-) -> tuple[QuestionSpace, Spec, Path]:
+) -> QuestionSpace:
     """Build the space of a journal's audit again.
 
     Args:
         journal: The journal.
         where: Its name, for messages.
-        otherwise: Remedy for a journal without a spec.
-        run_code: Whether to import code that the spec names, which must not have changed.
+        otherwise: Remedy for a journal that keeps neither a spec nor a call in Python.
+        run_code: Whether to import code that is named, of a spec only if it has not changed.
         compared: See ``spec_of``.
 
-    Returns:
-        The space, its spec, and the folder that its paths start at.
-
     Raises:
-        InputError: The spec names code, and ``run_code`` is False.
-        JournalError: The journal has no spec, or its code has changed.
+        InputError: Code is named, and ``run_code`` is False.
+        JournalError: The journal has neither a spec nor a call, or its code or data have changed.
     """
     facts = read_facts(journal.facts())
+    if facts.spec is None and facts.call is not None:
+        if not run_code:
+            refuse_code(facts.call, where)
+        space = questions_again(facts.call).space
+        same_audit(facts, space, {})
+        return with_answers(space, journal)
     spec, base = spec_of(facts, where, otherwise, compared=compared)
     if run_code:
         check_program(facts, spec, where)
     else:
-        refuse_code(spec, where, "--run-code runs it, if it is as it was then")
-    return with_answers(build_space(spec, base), journal), spec, base
+        refuse_code(spec, where)
+    return with_answers(build_space(spec, base), journal)
 
 
 def rejudge_folder(
@@ -282,13 +268,19 @@ def rejudge_folder(
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:
         facts = read_facts(journal.facts())
-    spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
-    check_program(facts, spec, str(where), judge=False)
     if other := [name for name in changes if name != "oracle"]:
         raise unexpected("--set", "oracle.FIELD, as nothing else may change", repr(other[0]))
-    table = spec.model_dump(exclude_none=True)
-    dataset = build_dataset(spec, base)
-    mine = oracle_section(spec, dataset).model_dump(exclude_none=True)
+    call, own = None if facts.spec else facts.call, named_template("zero-shot")
+    if call is not None:
+        begun = call["oracle"] or proposed(questions_again(call).space.dataset).oracle
+        mine = dict(begun) if isinstance(begun, dict) else {"kind": begun}
+    else:
+        spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
+        check_program(facts, spec, str(where), judge=False)
+        table = spec.model_dump(exclude_none=True)
+        dataset = build_dataset(spec, base)
+        mine = oracle_section(spec, dataset).model_dump(exclude_none=True)
+        own = named_template(getattr(spec.model, "template", None) or "zero-shot", base)
     kind = mine["kind"] if oracle is None else oracle
     file = file_of(kind) if oracle is not None and is_target(kind) else None
     if file is not None:  # relative files of a spec start at its folder
@@ -297,9 +289,12 @@ def rejudge_folder(
     section = merged({"oracle": before}, changes)["oracle"]
     if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
         del section["judge"]
-    spec = parse_spec({**table, "oracle": section}, "rejudge")
-    notes, space = notes_of(spec, facts.base), build_space(spec, base, dataset)
-    own = named_template(getattr(spec.model, "template", None) or "zero-shot", base)
+    if call is not None:
+        notes: dict[str, Any] = {"call": {**call, "oracle": section}}
+        space = questions_again(notes["call"]).space
+    else:
+        spec = parse_spec({**table, "oracle": section}, "rejudge")
+        notes, space = notes_of(spec, facts.base), build_space(spec, base, dataset)
     reading = Rereading(
         own if template is None else named_template(template),
         None if rule is None else load_object(rule, what="reading"),

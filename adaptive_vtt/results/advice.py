@@ -19,6 +19,7 @@ from ..journal.costs import most_spent
 from ..journal.facts import CertificateFacts, Facts
 from ..stopping import CENTS
 from ..utils.figures import money
+from ..utils.other_code import is_target
 from .difference import UNFIT
 from .gate import Ruling
 from .outcomes import FAILED, sample_word
@@ -59,8 +60,8 @@ def resuming(facts: Facts, folder: Path | str, journal: Journal | None = None) -
         command = f"the lines of Python that began it, or {command}"
     elif facts.spec is None and not facts.begun_by:
         command = (
-            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
-            "takes audits of a SPEC.toml)"
+            "the lines of Python that began it, with the same out= or journal=, and a higher limit "
+            "if it met one ('avtt resume' takes audits of a SPEC.toml)"
         )
     return command + ("" if journal is None else cap_held_back(facts, journal))
 
@@ -204,7 +205,13 @@ def resume_command(facts: Facts, folder: Path | str) -> str:
 
     For the latter the model has to be named.
     """
-    return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
+    return f"avtt resume {shlex.quote(str(folder))}{_naming_model(facts)}"
+
+
+def _naming_model(facts: Facts) -> str:
+    name = facts.settings.model
+    named = f" --model {shlex.quote(name if is_target(name) else 'FILE:NAME')}"
+    return named if facts.call is not None else ""
 
 
 def spec_named(facts: Facts, *, anywhere: bool = False) -> str:
@@ -278,7 +285,7 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
             f"avtt export {names.folder} --failures {names.failures}", "exports the failures"
         )
         in_python = Step("result.failures()", "lists the failures")
-        steps.append(step if facts.spec or items else in_python)
+        steps.append(step if facts.spec or facts.call or items else in_python)
     if (
         first is None
         and (items or not steps)
@@ -365,8 +372,7 @@ def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> 
     if facts.spec is None and facts.call is None:
         why += ", in the loop that began it" * facts.settings.oracle.tells_losses
         return Step(_in_python(facts, "journal=...", arguments), why)
-    model = " --model FILE:NAME" * bool(facts.call)
-    return Step(f"avtt resume {names.folder}{model} {options}".rstrip(), why)
+    return Step(f"avtt resume {names.folder}{_naming_model(facts)} {options}".rstrip(), why)
 
 
 def _in_python(facts: Facts, *arguments: str) -> str:

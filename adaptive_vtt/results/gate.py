@@ -18,7 +18,7 @@ from ..certify.status import TargetStatus
 from ..certify.targets import Target, named_targets
 from ..certify.verify import verify
 from ..errors import InputError, unexpected, unknown
-from ..families import FAMILIES, TargetId, family_of
+from ..families import FAMILIES, Family, TargetId, family_of
 from ..journal import Journal, check_head
 from ..journal.facts import CertificateFacts, Constant
 from ..space import QuestionSpace
@@ -309,9 +309,9 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
     Raises:
         InputError: The rule names no target.
     """
-    places = [k for k, target in enumerate(ids) if target.is_named(rule.about)]
-    if places:
-        return places
+    for fits in (Family.is_named, Family.resembles):
+        if places := [k for k, target in enumerate(ids) if fits(target, rule.about)]:
+            return places
     about, versus, handles = rule.about, VERSUS * rule.versus, [target.handle for target in ids]
     listed = ", ".join([versus + handle for handle in handles[:MAX]] + ["..."] * (len(ids) > MAX))
     near = [handle for handle in handles if handle.partition(":")[2] == about]

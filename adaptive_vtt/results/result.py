@@ -53,6 +53,9 @@ class Source(Protocol):
     def failures(self) -> pd.DataFrame:
         """Return the table of ``Result.failures``."""
 
+    def export(self, folder: Path, least_loss: float) -> None:
+        """Write the folder of ``Result.export``."""
+
     def picture(self, row: Any) -> Any:
         """Return the images of ``Result.picture``."""
 
@@ -151,6 +154,23 @@ class Result:
         metadata follow, which no journal keeps.
         """
         return self._source("failures").failures()
+
+    def export(self, folder: Path | str, least_loss: float = 0.5) -> Path:
+        """Export the failures as a dataset, as ``avtt export DIR --failures FOLDER`` does.
+
+        Args:
+            folder: The folder to write into; new, or empty.
+            least_loss: Least loss that counts as a failure, 0 to 1.
+
+        Returns:
+            The folder.
+
+        Raises:
+            InputError: The folder is in use, there are no images, or nothing failed; or the result
+                was read from a run folder.
+        """
+        self._source("export").export(Path(folder), least_loss)
+        return Path(folder)
 
     def picture(self, row: "int | pd.Series[Any]") -> Any:
         """Return the images behind a row of ``failures()``.
@@ -271,11 +291,15 @@ class Result:
 
     def to_dict(self) -> JsonObject:
         """Return the fields of result.json (``result.schema.json``); what is unknown is None."""
+        targets = _records(self.targets)
+        if any(status.id.also for status in self.statuses):  # too long for a table
+            for row, status in zip(targets, self.statuses, strict=True):
+                row["also"] = [*status.id.also] or None
         same = ("calls", "questions", "cost", "unconfirmed", "waiting", "scoring", "lost")
         parts = {"captions": self.captions, "judge": self.judge}
         return {
             "schema_version": SCHEMA_VERSION,
-            "targets": _records(self.targets),
+            "targets": targets,
             "derived": _records(self.derived),
             **{name: getattr(self, name) for name in (*same, "guarantee", "headline")},
             "currency": None if self.currency == USD else self.currency,
@@ -397,9 +421,6 @@ def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.Dat
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     whole = {name: pd.array(columns[name], "Int64") for name in columns if name in integers}
     table = pd.DataFrame(columns | whole)
-    if any(status.id.also for status in statuses):
-        also = [list(status.id.also) or None for status in statuses]
-        table["also"] = pd.Series(also, table.index, object)
     baselines = [status.baseline for status in statuses]
     if any(baselines):
         table["constant"] = [math.nan if one is None else one.rate for one in baselines]

@@ -273,7 +273,7 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
     out, model = begun_in_python(tmp_path, **options)
     assert capsys.readouterr().err.startswith("preparing: reading your 12 images ...\nread: ")
     assert command("resume", str(out)) == 2
-    message = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
+    message = f"the lines of Python that began it, or 'avtt resume {out} --model FILE:NAME'"
     assert message in " ".join(capsys.readouterr().err.split())
     for given, sentence in {
         ("--model", model.replace(":classify", ":other")): "model",
@@ -297,3 +297,65 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
         assert getattr(avtt.read_result(out), name).equals(
             getattr(avtt.read_result(apart / "run"), name)
         )
+
+
+def test_commands_read_the_data_of_a_run_made_in_python_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = {**QUICK, "targets": ["overall", "relations"], "relations": ["rotation", "identity"]}
+    wrong: Any = lambda images: [[0.2, 0.2]] * len(images)  # noqa: E731
+    path = table(tmp_path, BINARY.assign(round=[1, 1, 0, 1]))
+    result = avtt.audit(path, wrong, out="run", **options)
+    assert "also" not in result.targets  # which is long, and in result.json
+    assert command("export", "run", "--failures", "failures") == 0
+    written = pd.read_csv("failures/failures.csv")
+    assert len(written) == len(result.failures()) > 0
+    assert result.export("again").name == "again"
+    assert written.equals(pd.read_csv("again/failures.csv"))
+    assert command("export", "run", "--mix", "mix") == 0
+    assert set(pd.read_csv("mix/mix.csv")["relation"]) == {"rotation", "identity"}
+    assert command("slices", "run", "--most", "2") == 0
+    assert command("label", "run", "--questions", "--reader", "ann") == 0
+    assert command("rejudge", "run", "--set", "oracle.threshold=0.1", "--out", "strict") == 0
+    assert (avtt.read_result("strict").targets["estimate"] != result.targets["estimate"]).any()
+    assert command("rejudge", "strict", "--out", "same") == 0  # the oracle's options are kept
+    same = avtt.read_result("same").targets
+    assert same.equals(avtt.read_result("strict").targets)
+    capsys.readouterr()
+    path.write_text(path.read_text().replace("a,0", "a,1"))
+    assert command("export", "run", "--failures", "changed") == 2
+    assert "other" in capsys.readouterr().err
+
+
+def test_runs_whose_data_were_in_memory_are_exported_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = pd.read_csv(table(tmp_path, BINARY))
+    model: Any = lambda images: [[0.2, 0.2]] * len(images)  # noqa: E731
+    result = avtt.audit("images", model, labels=rows, out="run", **QUICK)
+    assert command("export", "run", "--failures", "failures") == 2
+    assert "call result.export(FOLDER)" in " ".join(capsys.readouterr().err.split())
+    assert (result.export("failures") / "labels.csv").is_file()
+    with pytest.raises(InputError, match=r"expected a result of run\(\), got one read from files"):
+        avtt.read_result("run").export("more")
+
+
+def test_code_of_a_run_made_in_python_is_run_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text("from adaptive_vtt.oracles import Correctness as Own\n")
+    model: Any = lambda images: [[0.2, 0.2]] * len(images)  # noqa: E731
+    avtt.audit(table(tmp_path, BINARY), model, oracle="own.py:Own", out="run", **QUICK)
+    assert command("export", "run", "--failures", "failures") == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "oracle 'own.py:Own' is code, which is not run here; --run-code runs it" in error
+    assert command("export", "run", "--failures", "failures", "--run-code") == 0
+
+
+def test_a_column_that_is_no_target_is_named_as_one(tmp_path: Path) -> None:
+    path = table(tmp_path, BINARY)
+    with pytest.raises(InputError, match=r"expected 'group:site' for the values of a column, got"):
+        avtt.audit(path, ScriptedModel(), targets=["site"], **QUICK)

@@ -22,12 +22,12 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.families import Overall
+from adaptive_vtt.families import OfGroup, Overall
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.results.advice import Names, steps_of_gate
-from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
+from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, chosen, gate
 from adaptive_vtt.results.report.section import THIN, span
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -379,3 +379,9 @@ def test_an_open_gate_advises_no_more_calls_than_there_are_and_names_the_census(
         assert len(steps_of_gate(journaled, far, Names())) == 1, "a little more is enough"
         journaled.facts = facts.model_copy(update={"endpoint": {"calls": 1}})
         assert len(steps_of_gate(journaled, near, Names())) == 1, "a census would cost"
+
+
+@pytest.mark.parametrize("name", ["site turin", "site turin: label error", "group:site:turin"])
+def test_rules_take_the_names_that_a_terminal_prints(name: str) -> None:
+    ids = [OfGroup("site", "oslo", "label error"), OfGroup("site", "turin", "label error")]
+    assert chosen(Rule.parse(f"{name} <= 60 %"), ids) == [1]
