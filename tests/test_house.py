@@ -14,7 +14,7 @@ BUDGETS = {
     "benchmark": 977,
     "certify": 3098,
     "cli": 3199,
-    "config": 1357,
+    "config": 1349,
     "datasets": 3706,
     "demo": 361,
     "engine": 4528,
@@ -25,10 +25,10 @@ BUDGETS = {
     "relations": 2985,
     "results": 5757,
     "strategies": 607,
-    "surrogates": 1762,
+    "surrogates": 1758,
     "testing": 635,
     "top": 1760,
-    "utils": 1666,
+    "utils": 1664,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
-from ..errors import InputError
+from ..errors import unexpected
 from ..models import REGISTRY as MODELS
 from ..models import ModelUnderTest, adapted_model
 from ..models.base import ModelDefaults
@@ -55,10 +55,9 @@ class JudgeSpec(Section):
         """Raise InputError for a kind of model without words, and workers."""
         made = None if isinstance(self.model, OwnSection) else MODELS.get(self.model.kind)
         if made is not None and not getattr(made, "may_judge", False):
-            raise InputError(
-                f"{where}.kind: expected a kind that answers words with words (openai, "
-                f"anthropic, http, python, or code of your own), got {self.model.kind!r}"
-            )
+            kinds = "openai, anthropic, http, python, or code of your own"
+            expected = f"a kind that answers words with words ({kinds})"
+            raise unexpected(f"{where}.kind", expected, repr(self.model.kind))
         if isinstance(self.model, Worked):
             self.model.refuse_workers(where)
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..models.network.keys import (
     Key,
     Sent,
@@ -52,18 +52,13 @@ def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
         remaining = _PLACEHOLDER.sub("", pattern.sub("", sent.text)).strip()
         named = not is_plain(sent) and remaining == sent.text.strip() != ""
         looks = looks_like_key(sent._replace(text=remaining))
-        if looks or (named and sent.place in ("payload", "body")):
-            raise InputError(
-                f"{where}: {sent.field}: expected '${{NAME}}', an environment variable that holds "
-                "the key, got what looks like a key written out, which the journal would keep"
-            )
-        if named:
-            what = "header" if sent.place == "header" else "parameter of a query"
-            raise InputError(
-                f"{where}: {sent.field}: expected '${{NAME}}', an environment variable that holds "
-                f"the value, got a {what} written out, which may be a key and the journal would "
-                "keep"
-            )
+        if looks or named:
+            got = "what looks like a key written out, which the journal would keep"
+            if not looks and sent.place not in ("payload", "body"):
+                what = "header" if sent.place == "header" else "parameter of a query"
+                got = f"a {what} written out, which may be a key and the journal would keep"
+            expected = "'${NAME}', an environment variable that holds it"
+            raise unexpected(f"{where}: {sent.field}", expected, got)
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise InputError(
             f"{where}: model.url: expected no user or password before the host; an Authorization "
@@ -76,10 +71,8 @@ def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
             "'?key=${NAME}'"
         )
     if is_issued(key) or is_random(key):
-        raise InputError(
-            f"{where}: model.key: expected the name of an environment variable, got what looks "
-            "like a key, which the journal would keep"
-        )
+        got = "what looks like a key, which the journal would keep"
+        raise unexpected(f"{where}: model.key", "the name of an environment variable", got)
 
 
 def _texts(section: Mapping[str, Any], url: str) -> Iterator[Sent]:

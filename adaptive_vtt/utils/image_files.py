@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..types import Image
 from .files import contents, opened, why_unread
 from .image_codec import BEGINNINGS, declared_size, opened_image, size_in
@@ -44,10 +44,8 @@ def as_image(source: Any, where: str) -> Image:
     if image.ndim == 2:
         image = image[:, :, None]
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
-        raise InputError(
-            f"{where}: expected an image H x W x C of uint8 with 1 or 3 channels, "
-            f"got shape {image.shape} of {image.dtype}"
-        )
+        got = f"shape {image.shape} of {image.dtype}"
+        raise unexpected(where, "an image H x W x C of uint8 with 1 or 3 channels", got)
     if 0 in image.shape:
         raise InputError(f"{where}: expected an image with pixels, got shape {image.shape}")
     return image
