@@ -13,8 +13,7 @@ answers, comes before the block. So every draw is random given all that came bef
 from collections.abc import Callable
 from typing import Self
 
-from ..errors import JournalError
-from ..journal.rows import CallRow, DrawRow, Reasons
+from ..journal.rows import CallRow, DrawRow, Reasons, damaged
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults
 from .belief import Observation
 from .selector import Selector
@@ -75,10 +74,8 @@ class Blocks:
         level = reasons.get("in_flight")
         if level is not None:
             if not isinstance(level, int) or level < 1:
-                raise JournalError(
-                    f"journal: draws, row {draw}, in_flight: expected a whole number, 1 or more, "
-                    f"got {level!r}; the journal is damaged: restore a copy of it"
-                )
+                where = f"journal: draws, row {draw}, in_flight"
+                raise damaged(where, "a whole number, 1 or more", repr(level))
             self._journaled = level
             self._begin(draw, level)
         elif draw >= self._end:

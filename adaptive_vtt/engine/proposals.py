@@ -7,10 +7,10 @@ import numpy as np
 
 from ..certify.strata import by_variant
 from ..certify.targets import unpack
-from ..errors import InputError, JournalError
+from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
-from ..journal.rows import DrawRow, pack_proposal, unpack_proposal
+from ..journal.rows import DrawRow, damaged, pack_proposal, unpack_proposal
 from ..types import Bools, Floats, Indices
 
 
@@ -145,10 +145,8 @@ class Replay:
         proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
         probability = proposal.probabilities[proposal.calls == draw.call]
         if len(probability) != 1 or probability[0] != draw.probability:
-            raise JournalError(
-                f"journal_a {self._where!r}: expected draw {number} to be drawn from its proposal, "
-                "got another proposal; the journal is damaged: restore a copy of it"
-            )
+            expected = f"draw {number} to be drawn from its proposal"
+            raise damaged(f"journal_a {self._where!r}", expected, "another proposal")
         return proposal
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import JournalError, one_line
+from ..errors import one_line
 from ..types import Mask, PairedAnswer, Unanswered, Value
 from ..utils.image_files import MAX_PIXELS
+from .rows import damaged
 
 
 def to_json(value: Value) -> Any:
@@ -57,10 +58,7 @@ def from_json(encoded: Any, where: str = "journal") -> Value:
             return PairedAnswer(from_json(encoded["a"], where), from_json(encoded["b"], where))
         return _mask(encoded)
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
-        raise JournalError(
-            f"{where}: expected an answer, got something else ({one_line(error)}); the journal is "
-            "damaged: restore a copy of it"
-        ) from None
+        raise damaged(where, "an answer", f"something else ({one_line(error)})") from None
 
 
 def _mask(encoded: Mapping[str, Any]) -> Mask:
@@ -98,7 +96,5 @@ def parsed(text: Any, where: str, kind: type = object) -> Any:
             raise ValueError(f"a {type(value).__name__} is no {kind.__name__}")
         return value
     except (TypeError, ValueError, RecursionError) as error:
-        raise JournalError(
-            f"journal: {where}: expected JSON, got something else ({one_line(error)[:80]}); the "
-            "journal is damaged: restore a copy of it"
-        ) from None
+        got = f"something else ({one_line(error)[:80]})"
+        raise damaged(f"journal: {where}", "JSON", got) from None

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..errors import JournalError
 from ..types import Floats, Indices
-from .rows import BeliefRow
+from .rows import BeliefRow, damaged
 
 Kind = Literal["overall", "concept", "relation", "severity", "relation-concept", "cell"]
 KINDS: tuple[Kind, ...] = ("overall", "concept", "relation", "severity", "relation-concept", "cell")
@@ -145,8 +145,5 @@ def _numbers(figures: Any, count: int, where: str) -> Floats:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (count,):
-        raise JournalError(
-            f"journal: {where}: expected a list of {count} numbers, got something else; the "
-            "journal is damaged: restore a copy of it"
-        )
+        raise damaged(f"journal: {where}", f"a list of {count} numbers", "something else")
     return values

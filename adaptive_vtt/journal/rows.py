@@ -291,10 +291,14 @@ def unpack_proposal(packed: bytes) -> PackedProposal:
     except (TypeError, zlib.error):
         body = b"damaged"
     if len(body) % 16 or not unpacking.eof:
-        raise JournalError(
-            "journal: expected the proposal of a draw, got other bytes; the journal is damaged: "
-            "restore a copy of it"
-        )
+        raise damaged("journal", "the proposal of a draw", "other bytes")
     half = len(body) // 2
     numbers = np.cumsum(np.frombuffer(body[:half], "<i8"))
     return PackedProposal(numbers, np.frombuffer(body[half:], "<f8"))
+
+
+def damaged(where: str, expected: str, got: str) -> JournalError:
+    """Return the error of a place in a journal that holds something else than was written."""
+    return JournalError(
+        f"{where}: expected {expected}, got {got}; the journal is damaged: restore a copy of it"
+    )

@@ -28,6 +28,7 @@ from .rows import (
     MoveRow,
     SourceRow,
     Tally,
+    damaged,
 )
 
 Rows = TypeVar("Rows")
@@ -535,9 +536,7 @@ class SQLiteJournal:
 def _move(draw: int, target: int, members: str, active: int, *figures: float) -> MoveRow:
     """Return a row of the table "moves"."""
     if active not in (0, 1):  # any other number would be read, and sealed, as 1
-        raise JournalError(
-            f"journal: moves, draw {draw}, active of target {target}: expected 0 or 1, got "
-            f"{active!r}; the journal is damaged: restore a copy of it"
-        )
+        where = f"journal: moves, draw {draw}, active of target {target}"
+        raise damaged(where, "0 or 1", repr(active))
     where = f"moves, draw {draw}, members of target {target}"
     return MoveRow(target, tuple(parsed(members, where, list)), bool(active), figures)
