@@ -29,6 +29,7 @@ from ..results.export.items import NEXT
 from ..results.report.page import write_run
 from ..results.report.run_files import write
 from ..results.report.section import figure
+from ..results.result import bar_of
 from ..results.run import Run
 from ..utils.figures import points
 from ..utils.files import whole_folder, write_text
@@ -170,9 +171,10 @@ def _items(
         # losses count in the order of the draws
         counted = min([result.questions, *(call.draw for call in asked[:1])])
         if whole := result.questions:
-            intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
+            rates = result.targets[["target", "certified"]].copy()
+            rates.insert(1, "estimate and interval", [bar_of(s).words for s in result.statuses])
             part = f"{counted} of {whole}" if counted < whole else str(whole)
-            print_frame(f"after {part} label{'s' * (whole != 1)}", intervals)
+            print_frame(f"after {part} label{'s' * (whole != 1)}", rates)
         for warning in result.warnings:
             plain_console().print(f"warning: {warning}")
         if not asked:

@@ -227,13 +227,13 @@ def _table(result: Result) -> Table:
         title, shown = "exact rates", pd.concat([rates.head(1), others]).head(SHOWN)
         columns: dict[str, Iterable[object]] = {
             "target": shown["target"],
-            "rate": [f"{100 * rate:.2f} %" for rate in shown["exact"]],
+            "rate": shown["exact"].map(percent),
             "questions": [f"{count:,}" for count in shown["questions"]],
             "for others (95 % each)": map(span, shown["lower elsewhere"], shown["upper elsewhere"]),
         }
         if census.ANY_WRONG in shown:
-            shares = ["" if pd.isna(s) else f"{100 * s:.2f} %" for s in shown[census.ANY_WRONG]]
-            columns["any wrong"] = shares  # of the labels of an image; short, next to long names
+            # of the labels of an image; short, next to long names
+            columns["any wrong"] = shown[census.ANY_WRONG].map(percent)
     else:
         rates = result.targets
         shown = rates.sort_values("estimate", ascending=False).head(SHOWN)

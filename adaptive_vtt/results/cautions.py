@@ -20,9 +20,10 @@ from ..journal.rows import CallRow
 from ..models.network.elicitation import kind
 from ..models.unanswered import MUTE, remedy
 from ..models.versions import BETWEEN, CONTENT, unknown_files
-from ..types import SIDES
+from ..types import IDENTITY, SIDES
 from ..utils.figures import percent
 from ..utils.web import sentences, text_of
+from .opening import opening
 from .outcomes import unanswered
 from .run import Run
 
@@ -61,6 +62,9 @@ def cautions(run: Run) -> list[str]:
     ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
     idle = len(calls) >= ENOUGH and ratios and np.mean(ratios) >= NOTHING_SAVED
     blind = [s for s in statuses if s.baseline and no_better(s.lower, s.baseline.rate)]
+    first = opening(facts)
+    # where image changes alone fail, labels and columns are in order
+    hint = statuses[first[0]] in blind if first else facts.space.relations == [IDENTITY]
     excluded = sorted((s for s in statuses if s.excluded), key=lambda s: -s.excluded)
     return sentences(
         Path(__file__).with_suffix(".txt"),
@@ -83,6 +87,7 @@ def cautions(run: Run) -> list[str]:
         drifted=drifted(probes) if probes is not None and probes.differ else "",
         excluded=_named(f"{s.excluded} of {s.name!r}" for s in excluded),
         no_better=blind,
+        hint=hint,
         percent=percent,
     )
 

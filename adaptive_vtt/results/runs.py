@@ -19,7 +19,7 @@ from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
-from ..utils.figures import CHANGED_ORIGINAL, USD, in_points, span
+from ..utils.figures import CHANGED_ORIGINAL, EXACT, USD, in_points, percent, span
 from ..utils.files import check_folder
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
@@ -154,7 +154,7 @@ def span_of(status: TargetStatus) -> str:
         ends = points(status.lower) if known else point_span(status.lower, status.upper)
         return f"{ends} points, {CHANGED_ORIGINAL}{', exact' if known else ''}"
     if status.lower == status.upper:
-        return f"{100 * status.lower:.2f} %, exact"
+        return f"{percent(status.lower)}, {EXACT}"
     return span(status.lower, status.upper)
 
 

@@ -167,7 +167,8 @@ class Bar:
         if math.isnan(self.estimate):
             return "not asked yet"
         sign = "+" if self.signed else ""
-        share = f"{100 * self.estimate:{sign}z.1f} {'points' if self.signed else '%'}"
+        share = estimate_percent(self.estimate, self.lower, self.upper)
+        share = f"{100 * self.estimate:+z.1f} points" if self.signed else share
         if math.isnan(self.lower):
             return share
         if is_exact(self.lower, self.upper):
@@ -220,13 +221,13 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
     if signed := next((bar.signed for bar in rows if bar.signed), ""):
         axis = {"title": {"text": f"{signed} (points)"}, "range": [-end, end]}
         axis |= {"zeroline": True, "zerolinecolor": COLOURS["muted"]}
-    names = {"automargin": True, "dtick": 1, "ticks": "outside", "tickcolor": "rgba(0,0,0,0)"}
     layout = {
         "template": "plotly_white",
         "title": {"text": shown(title), "font": {"size": 14}},
         "height": 130 + 26 * len(rows),
         "margin": {"t": 60, "b": 60},
         "xaxis": axis,
-        "yaxis": names,  # all names, with space between them and dots at 0
+        # all names, with space between them and dots at 0
+        "yaxis": {"automargin": True, "dtick": 1, "ticks": "outside", "tickcolor": "rgba(0,0,0,0)"},
     }
     return {"data": [trace], "layout": layout}

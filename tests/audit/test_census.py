@@ -31,6 +31,7 @@ from adaptive_vtt.relations import get
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.outcomes import clopper_pearson, outcomes
 from adaptive_vtt.results.report import render
+from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Unanswered
@@ -488,6 +489,24 @@ def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
         if edit:
             (tmp_path / "tables" / "rates.csv").write_text(text.replace("overall", "overrun"))
         assert command("verify", str(tmp_path), "--head", head) == code
+
+
+def test_every_failure_counts_whether_its_pictures_were_kept_or_not(
+    labels_found: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, evidence = labels_found.outcomes, Evidence(labels_found.journal)
+    wrong = table[table["loss"] >= 0.5]
+    calls = wrong["call"].nunique()
+    assert calls > len(evidence.pictures) > 0
+    for place, target in enumerate(labels_found.result.statuses):
+        part, values = wrong, target.id.columns()
+        for name in ("relation", "severity", "concept"):
+            part = part if values[name] is None else part[part[name] == values[name]]
+        side = part["truth"] if values["side"] is None else values["side"]
+        assert evidence.failing[place] == part.loc[part["truth"] == side, "call"].nunique()
+    assert f"answer: {calls} in all, in turn" in render(labels_found.journal)
+    monkeypatch.setattr("adaptive_vtt.results.report.evidence.MOST", 7)
+    assert f"answer: {calls} in all, showing 7 of {calls}, " in render(labels_found.journal)
 
 
 def test_the_command_asks_everything_whatever_the_goals_of_the_spec(tmp_path: Path, capsys: Any):

@@ -1,5 +1,6 @@
 """The best constant answer of every target, by counting labels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness, MultipleChoice, TopClass
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.types import Ask
+from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.types import Answer, Ask, Prompt
 
 SITES = pd.DataFrame({"site": ["a", "a", "a", "a", "b", "b"]})
 CLASSES = pd.DataFrame({"nut": [1, 1, 1, 0, 0, 0], "bolt": [0, 0, 0, 1, 1, 1]})
@@ -94,6 +96,21 @@ def test_a_model_that_is_no_better_is_told_so_everywhere(blind: MemoryJournal) -
     assert passed.state == "pass"
     assert passed.markdown().startswith("## Gate: pass, but no better than a constant answer\n")
     assert "always 'nut': 33.3 %" in str(passed.rulings[0])
+
+
+def test_where_image_changes_alone_fail_no_column_is_in_doubt() -> None:
+    model = ScriptedModel()
+
+    def ask(prompts: Sequence[Prompt]) -> list[Answer]:
+        changed = [prompt.relation != "identity" for prompt in prompts]
+        nuts = [int(prompt.sample_id) in (0, 1, 2, 5) for prompt in prompts]
+        return [Answer((0.2 + 0.6 * (a != b), 0.5)) for a, b in zip(nuts, changed, strict=True)]
+
+    model.ask = ask  # type: ignore[assignment, method-assign]
+    with Audit(space_of(TopClass()), model, strategy="everything", targets=["overall"]) as audit:
+        warnings = audit.run(False).warnings
+    (said,) = [warning for warning in warnings if "constant answer" in warning]
+    assert said.endswith("33.3 %)")
 
 
 def test_a_difference_of_two_models_stands_beside_no_constant_answer() -> None:

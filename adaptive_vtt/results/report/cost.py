@@ -99,9 +99,8 @@ def _flat(statistics: JsonObject, currency: str) -> pd.DataFrame:
 
 def _spending_chart(evidence: Evidence) -> Any:
     rows: list[Any] = [*evidence.calls, *evidence.sources]
-    paid = [(row.elapsed, row.cost) for row in rows]
-    seconds, costs = np.array([(0.0, 0.0), *sorted(paid)]).T
-    moments = moments_of(len(paid), SPENDING_MOMENTS)
+    seconds, costs = np.array([(0.0, 0.0), *sorted((r.elapsed, r.cost) for r in rows)]).T
+    moments = moments_of(len(rows), SPENDING_MOMENTS)
     line: JsonObject = {"name": "cost", "colour": "accent", "width": 2.5, "step": True}
     line["y"] = np.cumsum(costs)[moments].tolist()
     cap, levels = evidence.facts.max_cost, []
@@ -112,8 +111,8 @@ def _spending_chart(evidence: Evidence) -> Any:
         ("calls", "calls answered so far", moments),
         ("seconds", "seconds of audit", seconds[moments].round(2)),
     ):
-        drawn = [{**line, "x": x.tolist()}]
-        views[name] = figure_of({"title": title}, {"title": "cost"}, drawn, levels)
+        drawn = {**line, "x": x.tolist()}
+        views[name] = figure_of({"title": title}, {"title": "cost"}, [drawn], levels)
     return chart("spending-chart", views, "Cost over calls")
 
 

@@ -5,10 +5,10 @@ every target.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from shlex import quote
 from string import ascii_uppercase
@@ -25,7 +25,7 @@ from ...certify.verify_draws import Membership
 from ...families import in_short
 from ...journal import Journal, SQLiteJournal
 from ...journal.files import JOURNAL
-from ...journal.rows import AnswerRow, CallRow
+from ...journal.rows import AnswerRow
 from ...oracles.base import LABEL_ERROR
 from ...oracles.choice import ASKED
 from ...types import IDENTITY, SIDES, Floats, JsonObject
@@ -67,8 +67,10 @@ def question_in_words(row: AnswerRow) -> JsonObject | None:
 
 CHECKPOINTS = 200
 """Moments at which the uncertainty of the answer GPs is measured, at most."""
-MOST = 500
-"""Failing calls that are listed where everything was asked and no picture was kept."""
+MOST = 1_000
+"""Failing calls that are listed where everything was asked, at most."""
+BLOCK = 4_096
+"""Calls whose targets are looked up at once."""
 
 
 RATES = {
@@ -311,51 +313,56 @@ class Evidence:
             words = f"“{str(reply)[:QUOTED]}”"
         return f"{words}, {lost}"
 
-    def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
-        """Return the places of the targets to which any of a call's ``questions`` belongs."""
-        if self.certificate is None:
-            return frozenset()
-        numbers = set(questions)
-        if self.certificate.counted:
-            if self._membership is None:
-                return frozenset()
-            inside = self._membership.inside(np.array([*numbers], np.int64))
-            return frozenset(np.flatnonzero(inside.any(axis=0)).tolist())
-        members = members_of(self.certificate, self.drawn[call], numbers)
-        return frozenset(k for k, mine in enumerate(members) if not numbers.isdisjoint(mine))
+    def targets_of(self, asked: Mapping[int, Sequence[int]]) -> dict[int, frozenset[int]]:
+        """Return by call the places of the targets to which any of its questions belongs."""
+        certificate, population = self.certificate, self.facts.population
+        places: dict[int, frozenset[int]] = dict.fromkeys(asked, frozenset())
+        if certificate is not None and not certificate.counted:
+            for call, numbers in asked.items():
+                held = enumerate(members_of(certificate, self.drawn[call], numbers))
+                places[call] = frozenset(k for k, mine in held if not {*numbers}.isdisjoint(mine))
+        elif certificate is not None and population is not None:  # as draws name no targets
+            targets, calls = Membership(population, population["targets"]), [*asked]
+            for start in range(0, len(calls), BLOCK):
+                part = calls[start : start + BLOCK]
+                inside = targets.inside(np.concatenate([asked[call] for call in part]))
+                starts = np.cumsum([0, *(len(asked[call]) for call in part)])[:-1]
+                for call, row in zip(part, np.logical_or.reduceat(inside, starts), strict=True):
+                    places[call] = frozenset(np.flatnonzero(row).tolist())
+        return places
 
     @cached_property
-    def _membership(self) -> Membership | None:
-        """The targets of all questions, where draws do not name them."""
-        population = self.facts.population
-        return None if population is None else Membership(population, population["targets"])
+    def wrong(self) -> dict[int, list[AnswerRow]]:
+        """Wrong and missing answers of each call that has any, the surest mistakes first."""
+        least = self.facts.least_failing
+        wrong = {c.call: [a for a in c.answers if (a.loss or 0.0) >= least] for c in self.calls}
+        return {c: sorted(rows, key=lambda a: -_distance(a)) for c, rows in wrong.items() if rows}
+
+    @cached_property
+    def failing(self) -> Counter[int]:
+        """The number of calls with a wrong answer, by the place of a target."""
+        return Counter(chain.from_iterable(self._targets.values()))
+
+    @cached_property
+    def _targets(self) -> dict[int, frozenset[int]]:
+        return self.targets_of({c: [a.question for a in rows] for c, rows in self.wrong.items()})
 
     @cached_property
     def failures(self) -> list[Failure]:
         """Calls with a wrong answer: those with pictures first, then the surest mistakes.
 
-        If everything was asked there are only those with pictures, some per relation and severity.
+        If everything was asked, there are MOST of them at most.
         """
-        least = self.facts.least_failing
-        wrong = [c for c in self.calls if any((a.loss or 0.0) >= least for a in c.answers)]
-        if self.certificate is not None and self.certificate.counted:
-            wrong = [c for c in wrong if c.call in self.pictures] or wrong[:MOST]
-        failures = map(self._failure, wrong)
-        return sorted(failures, key=lambda f: (f.pictures is None, -_distance(f.mistakes[0])))
+        surest = sorted(self.wrong, key=lambda call: -_distance(self.wrong[call][0]))
+        surest.sort(key=lambda call: call not in self.pictures)
+        counted = self.certificate is not None and self.certificate.counted
+        return list(map(self._failure, surest[:MOST] if counted else surest))
 
-    def _failure(self, call: CallRow) -> Failure:
-        least = self.facts.least_failing
-        wrong = [a for a in call.answers if a.loss is not None and a.loss >= least]
-        _, relation, severity = self.asked(wrong[0].question)
-        return Failure(
-            call.call,
-            self.drawn[call.call].sample,
-            self.change(relation, severity),
-            self.pictures.get(call.call),
-            sorted(wrong, key=lambda row: -_distance(row)),
-            sum(a.loss is not None and not a.excluded for a in call.answers) - len(wrong),
-            self.targets_of(call.call, (a.question for a in wrong)),
-        )
+    def _failure(self, call: int) -> Failure:
+        wrong, answers, drawn = self.wrong[call], self.call_of[call].answers, self.drawn[call]
+        right = sum(a.loss is not None and not a.excluded for a in answers) - len(wrong)
+        change, pictures = self.change(*self.asked(drawn.question)[1:]), self.pictures.get(call)
+        return Failure(call, drawn.sample, change, pictures, wrong, right, self._targets[call])
 
     # -- the answer GPs ----------------------------------------------------------------------------
 

@@ -60,8 +60,7 @@ class Album:
     def __init__(self, room: int = MAX_CHARACTERS) -> None:
         self.pictures: list[Picture] = []
         self._places: dict[bytes, int] = {}
-        self._room = room
-        self.full = 0
+        self._room, self.full = room, 0
 
     def add(self, png: bytes | None) -> int | None:
         """Return the picture's number; None if there is none, or it does not fit any more."""
@@ -116,10 +115,15 @@ Menu = tuple[str, Iterable[tuple[Any, str]]]
 class Gallery:
     """Cards of calls, with their pictures. A card is what gallery.js shows of a call: its views (a
     picture's number with its caption) and its lines, which have ``key`` and ``truth`` to filter by
-    and the rest in words."""
+    and the rest in words.
 
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence, self.album = evidence, Album()
+    Args:
+        evidence: What the cards are made of.
+        failed: Number of all such calls, if not all of them have a card.
+    """
+
+    def __init__(self, evidence: Evidence, failed: int = 0) -> None:
+        self.evidence, self.album, self.failed = evidence, Album(), failed
         self.cards: list[JsonObject] = []
 
     def add(
@@ -191,7 +195,8 @@ class Gallery:
             "Failures",
             "failures",
             late=data("pictures", album.pictures),
-            failed=len(cards),
+            failed=max(self.failed, len(cards)),
+            listed=len(cards),
             bare=0 if evidence.sample == "item" else bare,
             full=album.full,
             intro=intro,
@@ -218,7 +223,7 @@ def failures_section(evidence: Evidence) -> Section:
     """Show all failures."""
     if not evidence.of_concepts:
         return _broken_captions(evidence)
-    gallery = Gallery(evidence)
+    gallery = Gallery(evidence, failed=len(evidence.wrong))
     classes = evidence.space.concepts_are == "classes" and len(evidence.concepts) > 1
     for failure in evidence.failures:
         right, one = failure.right, _class_line(evidence, failure.call) if classes else None
@@ -231,10 +236,10 @@ def failures_section(evidence: Evidence) -> Section:
         ("Side", sides if evidence.sided and not classes else []),
     )
     if evidence.by_people:
-        what = "Items with a loss of 0.5 or more, or without one"
-        return gallery.section(what, "the highest losses first", *menus)
-    what = "Calls with a wrong or missing answer"
-    return gallery.section(what, "the most confident mistakes first", *menus)
+        words = "Items with a loss of 0.5 or more, or without one", "the highest losses first"
+    else:
+        words = "Calls with a wrong or missing answer", "the most confident mistakes first"
+    return gallery.section(*words, *menus)
 
 
 def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
@@ -275,14 +280,14 @@ def two_answers_section(evidence: Evidence) -> Section:
         if rows:
             calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
     calls.sort(key=lambda each: -apart(each[1][0]))
+    targets = evidence.targets_of({n: [row.question for row in rows] for n, rows in calls})
     for number, rows in calls:
         lines = []
         for row in rows:
             a, b = (evidence.of_model((row.details or {}).get(n, {})) for n in "ab")
-            text = f"{first} {a}; {second} {b}"
-            both = {"text": text, "truth": int((row.loss or 0) > ALIKE), "at": None}
-            lines.append({**evidence.line(row), **both})
-        gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
+            both = {"text": f"{first} {a}; {second} {b}", "truth": int((row.loss or 0) > ALIKE)}
+            lines.append({**evidence.line(row), **both, "at": None})
+        gallery.add(number, lines, targets[number])
     intro = f"Calls in which the models disagree (A: the old model{old}; B: the new one{new})"
     sides: Menu = "Better model", [(1, "the new model, B"), (0, "the old model, A")]
     if drops:
@@ -327,6 +332,7 @@ def _broken_captions(evidence: Evidence) -> Section:
 
     gallery = Gallery(evidence)
     wrong = [a for a in judged_captions(evidence.calls) if a.loss and _broken(a)]
+    targets = evidence.targets_of({answer.call: [answer.question] for answer in wrong})
     for answer in wrong:
         details = answer.details or {}
         source, follow_up = evidence.pictures.get(answer.call, (None, None))
@@ -351,8 +357,7 @@ def _broken_captions(evidence: Evidence) -> Section:
         ]
         others = [f"{each['name']} ({status(each)})" for each in objects if each["rule"] is None]
         note = f"Also: {', '.join(others)}" if others else ""
-        targets = evidence.targets_of(answer.call, [answer.question])
-        gallery.add(answer.call, lines, targets, note, views)
+        gallery.add(answer.call, lines, targets[answer.call], note, views)
     met = {line["key"] for card in gallery.cards for line in card["lines"]}
     kinds = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
     intro, first = "Follow-ups whose caption breaks a rule", "in the order of the audit"

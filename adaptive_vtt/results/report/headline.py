@@ -39,7 +39,8 @@ class Group(NamedTuple):
         rate, basis: The rate, and the answers it rests on, in words.
         lower, upper: Ends of the bar, as shares.
         query: The filter of the gallery.
-        failures: Wrong calls, the surest mistakes first.
+        failing: Number of wrong calls.
+        failures: Those that the page lists, the surest mistakes first.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Group(NamedTuple):
     lower: float
     upper: float
     query: str
+    failing: int
     failures: list[Failure]
 
 
@@ -142,6 +144,7 @@ def worst(evidence: Evidence) -> list[Group]:
             s.lower,
             s.upper,
             f"target={s.place}",
+            evidence.failing[s.place],
             [f for f in evidence.failures if s.place in f.targets],
         )
         for s in sorted(known, key=lambda s: -s.lower)[:WORST]
@@ -172,7 +175,8 @@ def raw_groups(evidence: Evidence) -> list[Group]:
             wrong = set(part.loc[part["wrong"], "question"])
             met = [f for f in evidence.failures if any(a.question in wrong for a in f.mistakes)]
             basis = f"{amount(bad)} of {amount(count)} questions, not certified"
-            groups.append(Group(name, percent(bad / count), basis, *wilson(bad, count), query, met))
+            rate = percent(bad / count), basis, *wilson(bad, count)
+            groups.append(Group(name, *rate, query, len(met), met))
     return sorted(groups, key=lambda g: -g.lower)
 
 
@@ -251,5 +255,4 @@ def _versus_steps(evidence: Evidence) -> list[Step]:
     """Return the next steps; the first says how many more calls would decide what is open."""
     _, further = to_decide(evidence.run)
     takes = "this continues" if further is None else f"{further} more calls would decide it"
-    why = f"still open: {takes}"
-    return steps_of_two(evidence.run, names(evidence), why=why)
+    return steps_of_two(evidence.run, names(evidence), why=f"still open: {takes}")

@@ -79,12 +79,9 @@ def figure_of(
         pen = {"color": COLOURS[line["colour"]], "width": line.get("width", 2)}
         pen |= {"dash": line["dash"]} if "dash" in line else {}
         pen |= {"shape": "hv"} if line.get("step") else {}
-        trace: Figure = {
-            "type": "scatter",
-            "mode": "lines" if len(line["x"]) > 2 else "lines+markers",
-        }
-        trace |= {"name": shown(line["name"]), "x": list(line["x"]), "line": pen}
-        trace |= {"y": [times * value for value in line["y"]]}
+        mode = "lines" if len(line["x"]) > 2 else "lines+markers"
+        trace: Figure = {"type": "scatter", "mode": mode, "name": shown(line["name"]), "line": pen}
+        trace |= {"x": list(line["x"]), "y": [times * value for value in line["y"]]}
         trace |= {"hovertemplate": f"%{{y}}<br>%{{x}} {shown(x['title'])}"}
         traces.append(trace | ({"meta": {"only": line["only"]}} if "only" in line else {}))
     from_zero = {} if "range" in y else {"rangemode": "tozero"}

@@ -7,7 +7,6 @@ rates under that relation alone: every relation is asked of the same images, so 
 same shares.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ..result import frame as targets_of
 from .evidence import Evidence, ordered
 from .plots import frame
 from .run_files import realism_table
-from .section import FEW, MAX_ROWS, Section, data, estimated, figure, span, table
+from .section import FEW, MAX_ROWS, Section, data, estimated, figure, percent, span, table
 
 # -- certified -------------------------------------------------------------------------------------
 
@@ -60,7 +59,7 @@ def certified_section(evidence: Evidence) -> Section | None:
         shorten=shorten,
         end=end,
         marks=marks,
-        failed=Counter(place for f in evidence.failures for place in f.targets),
+        failed=evidence.failing,
         history=evidence.run.history,
         beliefs=implied_rates(evidence),
     )
@@ -259,23 +258,18 @@ HIDDEN = ["kind", "concept", "side", "rate", "relation", "severity", "group", "v
 
 
 def census_map_section(evidence: Evidence) -> Section | None:
-    """Show mean loss per relation and concept; None while nothing was judged."""
-    if not len(evidence.counted):
-        return None
+    """Show mean loss per relation and concept; None of a single relation or concept."""
     means = evidence.counted.groupby(["relation", "concept"], sort=False)["loss"].mean()
     grid = 100 * means.unstack("concept", sort=False)
+    if min(grid.shape) < 2:  # the table below says as much
+        return None
     cells = grid.astype(object).where(grid.notna(), None).to_numpy().tolist()
-    heat: JsonObject = {
-        "type": "heatmap",
-        "x": [*map(shown, grid.columns)],
-        "y": [*map(shown, grid.index)],
-    }
-    heat |= {"z": cells, "zmin": 0, "colorscale": ERRORS}
+    heat: JsonObject = {"type": "heatmap", "z": cells, "zmin": 0, "colorscale": ERRORS}
+    heat |= {"x": [*map(shown, grid.columns)], "y": [*map(shown, grid.index)]}
     heat |= {"colorbar": {"title": {"text": "%"}, "thickness": 12}}
     heat |= {"hovertemplate": "%{y}, %{x}: %{z:.1f} %<extra></extra>"}
     layout = {"xaxis": {"dtick": 1}, "yaxis": {"autorange": "reversed", "dtick": 1}}
-    text = [["–" if v is None else f"{v:.1f} %" for v in row] for row in cells]
-    rows = [[str(name), *row] for name, row in zip(grid.index, text, strict=True)]
+    rows = [[str(name), *map(percent, row / 100)] for name, row in grid.iterrows()]
     place = frame("census-map-plot", MAP, ["relation", *map(str, grid.columns)], rows)
     drawn = data("census-map-plot-data", {"all": {"data": [heat], "layout": layout}})
     return Section(MAP, "census-map", place + drawn)
