@@ -4,7 +4,8 @@ A message is one sentence: what was expected, what came instead, where, and the 
 line prints it and exits with 2.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from textwrap import shorten
 
@@ -53,6 +54,16 @@ def unexpected(where: str, expected: str, got: object, remedy: str = "") -> Inpu
 
 FEW, MANY = 6, 12
 """Most known names that a message lists: if one of them is similar, and if none is."""
+
+
+@contextmanager
+def advising(advice: str) -> Iterator[None]:
+    """Append how to continue to errors about a user's code or model in a block; "" adds nothing."""
+    try:
+        yield
+    except (InputError, ModelError) as error:
+        error.args = (f"{error}; {advice}" if advice else str(error),)
+        raise
 
 
 def unknown(

@@ -24,7 +24,7 @@ from ..config.journaled import content_of, contents
 from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
 from ..engine.audit_key import metadata_used
-from ..errors import InputError
+from ..errors import InputError, advising
 from ..models.versions import version_of
 from ..results.advice import Step
 from ..space import QuestionSpace
@@ -291,7 +291,8 @@ class _Comparison:
         if len(left) < len(jobs) and not self.quiet:
             count = f"{len(jobs) - len(left)} of {len(jobs)}"
             typer.echo(f"{count} audits are in {kept.path}", err=True)
-        with counting("auditing", len(left), self.quiet) as advance:
+        again = "once that is mended, the same command runs the audits that are left"
+        with advising(again), counting("auditing", len(left), self.quiet) as advance:
 
             def ended(done: work.Run) -> None:
                 kept.keep(done)

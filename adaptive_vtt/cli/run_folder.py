@@ -227,7 +227,7 @@ def advising_to_resume(journal: Journal, out: Path) -> Iterator[None]:
     except (InputError, ModelError, JournalError) as error:
         advice = f"once that is mended, 'avtt resume {shlex.quote(str(out))}' continues"
         if not answered(journal):
-            advice = "nothing came back yet: mend that, and the same command begins again"
+            advice = "no answer was received yet: correct it, and run the same command again"
         elif part := getattr(error, "part", ""):  # its code may change, as a model's may
             journal.set_facts(parts_failed=sorted({*journal.facts().get("parts_failed", ()), part}))
         error.args = (f"{error}; {advice}",)

@@ -17,7 +17,7 @@ from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
 from ..engine.settings import describe_oracle, other_pictures
-from ..errors import InputError, ModelError, some
+from ..errors import InputError, advising, some
 from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
@@ -150,12 +150,9 @@ def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
     out.mkdir(parents=True, exist_ok=True)
     with _versus(a, b, asked, out) as versus, Live(versus.audit, quiet=quiet) as live:
         journal = versus.audit.journal
-        try:
+        with advising("once that is mended, the same command continues"):
             facts = read_facts(journal.facts())
-            versus.run([live.update, own_progress(facts, journal)])
-        except (InputError, ModelError) as error:
-            error.args = (f"{error}; once that is mended, the same command continues",)
-            raise
+            versus.audit.ask_all([live.update, own_progress(facts, journal)])
         run = Run(journal)
         verdict = verdict_of(write_run(run, out), run)
         steps = steps_of_two(run, Names.of(run, out), asked.gate)

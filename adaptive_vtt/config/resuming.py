@@ -15,7 +15,7 @@ from ..audit.rereading import Rereading
 from ..engine.journaled_endpoint import give_up as give_up_batch
 from ..engine.settings import same_audit
 from ..engine.source_calls import with_answers
-from ..errors import InputError, unexpected, unknown
+from ..errors import unexpected, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.costs import costs_of
 from ..journal.facts import Facts, read_facts
@@ -23,11 +23,12 @@ from ..journal.files import JOURNAL
 from ..models.network.elicitation import WORDS
 from ..models.network.elicitation import kind as yes_from
 from ..models.network.prompt_templates import template as named_template
-from ..results.advice import resuming
+from ..results.advice import resuming, rounded
 from ..results.gate import asked_later
 from ..results.result import Result
 from ..space import QuestionSpace
 from ..types import JsonObject
+from ..utils.figures import money
 from ..utils.files import Table, merged
 from ..utils.other_code import file_of, is_target, load_object
 from . import Spec, parse_spec
@@ -192,14 +193,14 @@ def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> 
     cost = costs_of(calls, sources, journal.judging()).cost
     questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
-        "budget": (len(draws) + len(sources), "calls, which were made already"),
-        "max_cost": (cost, "of money, which was spent already"),
-        "questions": (questions, "questions, which were answered already"),
-        "seconds": (math.ceil(seconds), "seconds, which it has taken already"),
+        "budget": (made := len(draws) + len(sources), f"the {made} calls made already"),
+        "max_cost": (cost, f"{money(rounded(cost), facts.currency)}, the cost so far"),
+        "questions": (questions, f"the {questions} questions answered already"),
+        "seconds": (seconds, f"the {math.ceil(seconds)} seconds taken already"),
     }
     for name, (least, what) in spent.items():
         if limits.get(name, least) < least:
-            raise InputError(f"{name}: expected at least {least:.10g} {what}; got {limits[name]}")
+            raise unexpected(name, f"at least {what}", limits[name])
     begun = facts.certificate
     if limits.get("half_width") is not None and (begun is None or begun.half_width is None):
         got = "one that explores" if begun is None else "one that only decides at_most"

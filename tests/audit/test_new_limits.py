@@ -184,9 +184,9 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        (["--budget", "19"], "budget: expected at least 20 calls, which were made already; got 19"),
-        (["--set", "stop.questions=39"], "questions: expected at least 40 questions"),
-        (["--set", "stop.seconds=0.0001"], r"seconds: expected at least \d+ seconds"),
+        (["--budget", "19"], "budget: expected at least the 20 calls made already, got 19"),
+        (["--set", "stop.questions=39"], "questions: expected at least the 40 questions"),
+        (["--set", "stop.seconds=0.0001"], r"seconds: expected at least the \d+ seconds"),
         (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
         (["--half-width", "2"], "half_width: .* below 0.5, such as 0.02 for"),
         (["--set", "stop.seconds=soon"], "stop.seconds: expected a valid number, got 'soon'"),

@@ -278,7 +278,7 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
     for given, sentence in {
         ("--model", model.replace(":classify", ":other")): "model",
         ("--model", model, "--set", "stop.seconds=9"): "--set stop.seconds: expected budget, max",
-        ("--model", model, "--budget", "2"): "budget: expected at least 6 calls, which were made",
+        ("--model", model, "--budget", "2"): "budget: expected at least the 6 calls made already",
     }.items():
         assert command("resume", str(out), *given) == 2
         assert sentence in " ".join(capsys.readouterr().err.split())

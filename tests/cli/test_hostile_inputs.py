@@ -144,7 +144,7 @@ def test_a_full_disk_ends_a_census_with_what_to_do(
         signal.signal(signal.SIGXFSZ, ignored)
     output = capsys.readouterr().err.splitlines()[-1]
     assert "cannot be written" in output
-    assert "once that is mended" in output or "begins again" in output
+    assert "once that is mended" in output or "run the same command again" in output
     assert run("resume", "whole") == 0
 
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.journal.rows import AnswerRow, CallRow
 from adaptive_vtt.results.cautions import same_answers
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import SIDES
 
 SAME, NEARLY = "the model gave the same answer (50.0 %", "answers, and is right no more often"
@@ -40,3 +42,18 @@ def test_answers_are_called_the_same_where_several_about_a_concept_are(
     assert said in caution
     assert bool(said) == bool(caution)
     assert len(f"warning: {caution}") <= 3 * 80
+
+
+@pytest.mark.parametrize(
+    ("field", "again"),
+    [("oracle.kind", True), ("audit.strategy", False), ("certify.surrogate", False)],
+)
+def test_only_code_that_makes_answers_or_losses_casts_doubt_on_certificates(
+    field: str, again: bool
+) -> None:
+    options: Any = {"budget": 2, "half_width": 0.3, "surrogate": False, "self_taught": False}
+    notes = {"parts_changed": [field]}
+    with Audit(QuestionSpace(tiny_dataset()), ScriptedModel(), notes=notes, **options) as audit:
+        (caution,) = (text for text in audit.run().warnings if "was mended" in text)
+    assert caution.startswith(f"the code of {field} was mended after an error")
+    assert ("begin a new audit" in caution) == again

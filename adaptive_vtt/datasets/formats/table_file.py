@@ -286,8 +286,7 @@ def _located(
     difference = ""
     if near:
         example = f"{names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
-        difference = f"; {len(near):,} differ from their files in letter case, slashes, Unicode"
-        difference += f" form or zeros in front, as {example}"
+        difference = f"; {len(near):,} are written otherwise than their files, as {example}"
     return [None if file in bad else file for file in files], difference
 
 
