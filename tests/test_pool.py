@@ -411,7 +411,7 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     bar = Bar("overall", row["estimate"], row["lower"], row["upper"], done=False)
     assert f"{bar.name} mean loss {bar.words} no" in " ".join(printed.split())
     assert "after 2 of 3 labels" in printed.partition("took 3 losses")[2]
-    assert f"1 label waits for items drawn earlier, first '{first['name'][2]}': give" in printed
+    assert f"1 label waits for earlier items, first '{first['name'][2]}': give" in printed
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed

@@ -184,7 +184,7 @@ def _items(
         file = out / NEXT
         typer.echo(f"wrote {file}: {len(asked)} items; fill in 'loss', 0 (fine) to 1 (all wrong)")
         if later := whole - counted:
-            wait = f"{later} label{'s wait' if later > 1 else ' waits'} for items drawn earlier"
+            wait = f"{later} label{'s wait' if later > 1 else ' waits'} for earlier items"
             typer.echo(f"{wait}, first {asked[0].prompt.sample_id!r}: give each a loss or 'unsure'")
         taking = f"{next_command(table, out)} --take {shlex.quote(str(file))}"
         print_steps([Step(taking, "takes the losses, asks for the next items")])

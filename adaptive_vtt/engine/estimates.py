@@ -103,7 +103,7 @@ def guesses(selector: Selector, certifier: Certifier) -> Guesses:
     if space.size > most:
         ranks = np.unique(generator(selector.seed, "estimate").integers(space.size, size=most))
     questions = np.asarray(space.nth(ranks))
-    unseen = questions[selector.pool.unseen(questions)]
+    unseen = questions[selector.unlearned(questions)]
     inside = certifier.members(unseen)
     if surrogate is None:
         predicted = _mean_of_smallest(certifier, inside)

@@ -16,7 +16,7 @@ from ..journal.rows import DrawRow, MoveRow, Reasons
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
-from ..types import CallMode, Candidates, Floats, Indices, JsonObject
+from ..types import Bools, CallMode, Candidates, Floats, Indices, JsonObject
 from ..utils.other_code import naming
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
@@ -175,9 +175,8 @@ class Selector:
         mixture = self._mixture(candidates)
         weights = np.sum([*mixture.values()], axis=0)
         calls, unit = array(candidates.call), array(candidates.unit)
-        by_call = weights  # a call's weight is the sum of those of its questions
-        if len(calls) < len(weights):
-            by_call = np.bincount(unit, weights, len(calls))
+        # a call's weight is the sum of those of its questions
+        by_call: Any = np.bincount(unit, weights, len(calls)) if len(unit) > len(calls) else weights
         proposal = mix(calls, by_call, exploration, self._even(candidates))
         place = proposal.draw(generator(self.seed, "draw", number))
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
@@ -278,6 +277,11 @@ class Selector:
         self._learned += 1
         self.belief.learn(outcomes)
 
+    def unlearned(self, questions: Indices) -> Bools:
+        """Return which (n,) of these questions are not learned from yet, drawn or not."""
+        drawn = [number for _, drawn in self._bets.values() for number in drawn.tolist()]
+        return self.pool.unseen(questions) | np.isin(questions, drawn)
+
     def open_uncertainty(self) -> Floats:
         """Return the relative uncertainty (C x 2) of each side; NaN if nothing is left to ask."""
         return np.where(self.pool.remaining > 0, self.belief.side_uncertainty(), np.nan)
@@ -353,10 +357,9 @@ class Selector:
         if self.certifier is None:
             return None
         predictions = self.belief.predictions
+        f: Floats | None = None if predictions is None else array(predictions)
         if stratum is not None:
-            f: Floats | None = self.belief.expected()
-        else:
-            f = None if predictions is None else array(predictions)
+            f = self.belief.expected()
         unit, inside = array(candidates.unit), self.belief.inside
         return self.certifier.bet(inside, unit, f, proposal.probabilities, place, stratum)
 

@@ -149,6 +149,15 @@ def test_without_a_surrogate_an_item_is_predicted_by_its_group() -> None:
     assert both.predictions[0] == pytest.approx(total / 60)
 
 
+def test_questions_that_wait_for_an_answer_change_no_estimate() -> None:
+    pool = Pool(60, groups=pd.DataFrame({"kind": np.where(np.arange(60) % 3, "long", "short")}))
+    with Audit(pool, targets=["overall", "group:kind"], half_width=0.01, seed=1) as audit:
+        audit.tell_all((call.number, float(call.item % 3 == 0)) for call in audit.ask(20))
+        before = [status.estimate for status in audit.statuses()]
+        assert len(audit.ask(12)) == 12
+        assert [status.estimate for status in audit.statuses()] == pytest.approx(before)
+
+
 def test_an_impossible_mean_of_the_draws_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """A weighted mean below 0 is possible, as weights are inverse probabilities."""
     monkeypatch.setattr(Sequences, "mean", property(lambda self: np.full(len(self.lower), -0.2)))
