@@ -38,6 +38,10 @@ class Members(Protocol):
     def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
         """Return the right answers in words of the sample at ``index``, by concept."""
 
+    @property
+    def metadata_columns(self) -> Sequence[str]:
+        """The columns that ``metadata_values`` knows."""
+
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         """Return the value of each profile row (r,); raise InputError for an unknown column."""
 

@@ -27,7 +27,7 @@ BUDGETS = {
     "strategies": 607,
     "surrogates": 1758,
     "testing": 635,
-    "top": 1768,
+    "top": 1770,
     "utils": 1664,
 }
 

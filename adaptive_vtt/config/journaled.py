@@ -84,8 +84,8 @@ def contents(spec: Spec, base: Path) -> dict[str, str | None]:
 def _parts_of_call(call: JsonObject) -> dict[str, tuple[Registry, str]]:
     """Return the parts of the space of a call in Python that are code; see ``code_parts``."""
     oracle = call["oracle"]["kind"] if isinstance(call["oracle"], dict) else call["oracle"]
-    named = {f"relations: {name}": (RELATIONS, name) for name in call["relations"] or ()}
-    named |= {"oracle": (ORACLES, oracle)} if oracle else {}
+    named: dict[str, tuple[Registry, str]] = {"oracle": (ORACLES, oracle)} if oracle else {}
+    named |= {f"relations: {name}": (RELATIONS, name) for name in call["relations"] or ()}
     return {f: (kind, name) for f, (kind, name) in named.items() if kind.is_code(name)}
 
 
