@@ -258,7 +258,7 @@ class Evidence:
         if not self.of_concepts:
             return "", "", f"{sample}{change}"
         if answer is not None and (words := question_in_words(answer)) is not None:
-            return f"“{words['question']}” of {sample}{change}", "", ""
+            return f"“{' · '.join(words['question'].splitlines())}” of {sample}{change}", "", ""
         return "Is ", concept, f" present in {sample}{change}?"
 
     def verdict(self, question: int) -> tuple[str, str]:

@@ -48,16 +48,29 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 // -- names ------------------------------------------------------------------------------
-// "brightness_down" breaks after its underscore, before it breaks anywhere.
+// "brightness_down" breaks after its underscore, and "mine.py:Mine" after its colon, before they break anywhere.
 for (const head of document.querySelectorAll("th[scope=row]")) {
   const walk = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
   const texts = [];
-  while (walk.nextNode()) if (/[_/]/.test(walk.currentNode.data)) texts.push(walk.currentNode);
+  while (walk.nextNode()) if (/[_/:]/.test(walk.currentNode.data)) texts.push(walk.currentNode);
   for (const text of texts) {
-    const parts = text.data.split(/(?<=[_/])/).flatMap((part) => [part, document.createElement("wbr")]);
+    const parts = text.data.split(/(?<=[_/:])/).flatMap((part) => [part, document.createElement("wbr")]);
     text.replaceWith(...parts.slice(0, -1));
   }
 }
+
+// -- boxes that scroll -------------------------------------------------------------------
+// They end after a whole row, below which a shadow shows that there is more.
+const whole = (box) => {
+  box.style.maxHeight = "";
+  const [top, most] = [box.getBoundingClientRect().top - box.scrollTop, box.clientHeight];
+  const ends = [...box.querySelectorAll("tr")].map((row) => row.getBoundingClientRect().bottom - top).filter((end) => end <= most);
+  const cut = box.scrollHeight > most + 1 && ends.length > 0;
+  box.classList.toggle("cut", cut);
+  if (cut) box.style.maxHeight = `${Math.max(...ends) + box.offsetHeight - most}px`;
+};
+const boxes = new ResizeObserver((entries) => { for (const { target } of entries) whole(target); });
+for (const box of document.querySelectorAll(".tall")) boxes.observe(box);
 
 // -- navigation ------------------------------------------------------------------------
 const links = new Map([...document.querySelectorAll(".bar a")].map((a) => [a.hash.slice(1), a]));

@@ -50,7 +50,7 @@
     const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: border, tickcolor: border, automargin: true, zerolinewidth: 1, title: { standoff: 8, font: { size: 13 } } };
     return { layout: {
       paper_bgcolor: surface, plot_bgcolor: surface, font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: text },
-      colorway: ["--accent", "--bad", "--third", "--muted", "--text"].map(variable), xaxis: { ...axis, showline: true }, yaxis: axis,
+      colorway: ["--accent", "--bad", "--third", "--muted", "--text"].map(variable), xaxis: { ...axis, showline: true }, yaxis: { ...axis, ticks: "outside", tickcolor: surface },
       hoverlabel: { bgcolor: surface, bordercolor: border, font: { color: text }, align: "left", namelength: -1 },
     } };
   };
@@ -102,11 +102,16 @@
     return { data, layout: { ...layout, annotations, grid: { ...layout.grid, rows, columns }, height: 90 + PANEL[1] * rows, margin: { t: 26, l: 46 } } };
   };
 
-  // The axis; where it names categories, their names are cut in their middle to a third of the width.
+  // The axis; names of categories that are longer than a third of the width break after an underscore
+  // or space; a part that is still too long, and a name of too many lines, are cut in their middle.
+  const middle = (words, most) => (words.length > most ? `${words.slice(0, Math.floor(most / 2))}…${words.slice(words.length - Math.floor(most / 2))}` : words);
   const short = (name, width) => {
-    const [words, most] = [plainText(name), Math.floor(width / 24)];
-    const half = Math.floor(most / 2);
-    return escaped(words.length > most ? `${words.slice(0, half)}…${words.slice(words.length - half)}` : words);
+    const [words, most, lines] = [plainText(name), Math.floor(width / 24), [""]];
+    for (const part of words.split(/(?<=[_\s/])/)) {
+      if (lines.at(-1) && (lines.at(-1) + part).trimEnd().length > most) lines.push(part);
+      else lines.push(lines.pop() + part);
+    }
+    return (lines.length > 3 ? [words] : lines).map((line) => escaped(middle(line.trimEnd(), most))).join("<br>");
   };
   const named = (axis = {}, values, width) => {
     if (axis.ticktext) return { ...axis, ticktext: axis.ticktext.map((name) => short(name, width)) };
