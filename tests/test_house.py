@@ -17,10 +17,10 @@ BUDGETS = {
     "config": 1350,
     "datasets": 3705,
     "demo": 361,
-    "engine": 4523,
+    "engine": 4524,
     "journal": 1791,
     "models": 5125,
-    "oracles": 2291,
+    "oracles": 2296,
     "people": 706,
     "relations": 2985,
     "results": 5756,
@@ -28,7 +28,7 @@ BUDGETS = {
     "surrogates": 1758,
     "testing": 635,
     "top": 1770,
-    "utils": 1664,
+    "utils": 1667,
 }
 
 

@@ -208,10 +208,6 @@ def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> 
         raise unexpected("half_width", "an audit that was begun with one", got, remedy)
 
 
-JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, SPACE, out=NEW)"
-"""Remedy for a journal that keeps no spec."""
-
-
 def space_of(
     journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
 ) -> QuestionSpace:
@@ -271,12 +267,13 @@ def rejudge_folder(
         facts = read_facts(journal.facts())
     if other := [name for name in changes if name != "oracle"]:
         raise unexpected("--set", "oracle.FIELD, as nothing else may change", repr(other[0]))
+    again = "judge it again from Python with adaptive_vtt.rejudge(DIR, SPACE, out=NEW)"
     call, own = None if facts.spec else facts.call, named_template("zero-shot")
     if call is not None:
         begun = call["oracle"] or proposed(questions_again(call).space.dataset).oracle
         mine = dict(begun) if isinstance(begun, dict) else {"kind": begun}
     else:
-        spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
+        spec, base = spec_of(facts, str(where), again)
         check_program(facts, spec, str(where), judge=False)
         table = spec.model_dump(exclude_none=True)
         dataset = build_dataset(spec, base)

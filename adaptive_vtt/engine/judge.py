@@ -132,7 +132,8 @@ class Judge:
         """
         values = self._values(answer)
         cases = self._cases(call, values)
-        with naming("oracle", self.space.oracle.code[-1], "judge", f" (call {call})"):
+        about = f", for sample {self.source(call).id!r}"
+        with naming("oracle", self.space.oracle.code[-1], "judge", about):
             by_rule = self.space.oracle.judge_call([*cases.values()], values)
             outcomes = {
                 question: _checked(self._with_verdict(case, outcome, verdicts.get(question)), case)

@@ -11,7 +11,7 @@ from ..datasets.base import CompleteDataset, Dataset
 from ..relations.base import RelationDefaults, truth_after
 from ..types import Case, FollowUp, Indices, Outcome, PairedLoss, Question, Received, Sample, Value
 from ..utils.options import Option
-from ..utils.other_code import Completed
+from ..utils.other_code import Completed, naming
 from .judge_models import JudgeModel, Query
 
 UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
@@ -193,7 +193,12 @@ class OracleDefaults:
             cases: The questions that are judged, with their answers.
             values: The answers to all concepts of the call.
         """
-        return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]
+        outcomes = []
+        for c in cases:
+            about = f", for sample {c.question.sample_id!r}, concept {c.question.concept!r}"
+            with naming("oracle", self.original, "judge", about):
+                outcomes.append(self.judge(c.question, c.answer, c.expected, c.source_answer))
+        return outcomes
 
 
 class Adapted(Completed, OracleDefaults):

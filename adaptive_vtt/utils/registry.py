@@ -154,7 +154,10 @@ class Registry:
             attribute = member.partition("(")[0]
             if isinstance(part, type) or not hasattr(part, attribute):
                 expected = f"an object with {', '.join(self.members)}"
-                got, remedy = f"{type(part).__name__} without {attribute!r}", "put it into a class"
+                got, remedy = f"{type(part).__name__} without {attribute!r}", self.function
+                if self.kind in ("model", "oracle", "relation"):
+                    base = f"adaptive_vtt.{self.room}.{self.kind.title()}Defaults"
+                    remedy = f"let its class inherit from {base}"
                 if isinstance(part, type):
                     got, remedy = "the class itself", f"make an object of it, {part.__name__}(...)"
                 remedy = self.function if isroutine(part) else remedy

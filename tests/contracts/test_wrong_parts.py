@@ -145,7 +145,10 @@ def test_an_oracle_that_returns_no_outcome_is_named(returned: Any, why: str) -> 
 @pytest.mark.parametrize(
     ("members", "why"),
     [
-        ({"judge": failing}, rf" raised KeyError: 'threshold' at .*{HERE}, in failing \(call 0\)$"),
+        (
+            {"judge": failing},
+            rf" raised KeyError: 'threshold' at .*{HERE}, in failing, for sample '.+', concept '",
+        ),
         ({"judge": None}, ": judge does not fit: TypeError: 'NoneType' .* not callable"),
         (
             {"judge_call": lambda cases, values: 0.5},
@@ -400,3 +403,13 @@ def test_an_answer_that_an_oracle_failed_to_judge_is_kept_and_not_paid_for_again
         assert (audit.run().calls, audit.cost) == (6, 6.0)
         verify(audit.journal)
     assert len(model.asked) == len({*model.asked}) == 6
+
+
+def test_an_object_without_the_defaults_of_its_kind_is_advised_to_inherit_them() -> None:
+    class Plain:
+        def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any) -> Outcome:
+            return Outcome(0.0)
+
+    why = r"Plain without .needs_source.; .* inherit from adaptive_vtt\.oracles\.OracleDefaults"
+    with pytest.raises(InputError, match=why):
+        QuestionSpace(tiny_dataset(), oracle=Plain())  # type: ignore[arg-type]
