@@ -88,16 +88,20 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
 
 
 @pytest.mark.slow
-def test_what_python_began_has_failures_as_a_table_and_its_folder_to_verify(tmp_path: Path) -> None:
+def test_what_python_began_is_exported_if_its_data_can_be_read_again(tmp_path: Path) -> None:
     plain: dict[str, Any] = {"sample": True, "surrogate": False, "self_taught": False}
     data, model = tiny_dataset(12, 2), ScriptedModel()
     ran = adaptive_vtt.audit(data, model, half_width=0.4, out=tmp_path, **plain)
     assert len(ran.failures())
-    with Run.opened(tmp_path) as begun:
-        begun.facts = begun.facts.model_copy(update={"call": {"data": "my-audit"}})
-        steps = next_steps(begun, Names("runs/ten", head="abc"))
-    commands = [step.command for step in steps]
-    assert commands[-2:] == ["result.failures()", "avtt verify runs/ten --head abc"]
+    for call, first in (
+        ({"data": "my-audit"}, "avtt export runs/ten --failures FOLDER"),
+        (None, "result.failures()"),
+    ):
+        with Run.opened(tmp_path) as begun:
+            begun.facts = begun.facts.model_copy(update={"call": call})
+            steps = next_steps(begun, Names("runs/ten", head="abc"))
+        commands = [step.command for step in steps]
+        assert commands[-2:] == [first, "avtt verify runs/ten --head abc"]
 
 
 def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:
