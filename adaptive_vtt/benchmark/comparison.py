@@ -132,7 +132,9 @@ class StrategyComparison:
         tables = {}
         if self.half_width is not None:
             lead = f"All intervals hold at all times with probability {self.confidence:g}"
-            tables = {"Calls, coverage and cost (medians)": summary.in_points(self.table)}
+            calls = self.table.filter(regex=f"^{summary.CALLS_TO}|^stopped at")
+            sheet = self.table.assign(**-(-calls // 1))  # rounded up, as on the terminal
+            tables = {"Calls, coverage and cost (medians)": summary.in_points(sheet)}
         if len(self.estimators):
             title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
             tables[title] = errors = summary.in_points(self.estimators)
