@@ -37,9 +37,7 @@ from .options import names
 from .progress import counting
 from .signals import interrupted_as
 
-OTHERWISE = (
-    "repeat the Python that began it, which asks nothing twice, and call result.export(FOLDER)"
-)
+OTHERWISE = "repeat that Python, which asks nothing twice, and call result.export(FOLDER)"
 """Remedy for a journal that keeps neither a spec nor a call whose data can be read again."""
 COMPARED = (
     "export it from Python with adaptive_vtt.results.export.failures.export_disagreements("

@@ -203,8 +203,7 @@ def spec_of(
             "continues it, and 'avtt report', 'verify', 'gate' and 'export --disagreements' read it"
         )
     if facts.spec is None:
-        command = "versus" if compared else "audit"
-        raise JournalError(f"{where}: was not begun by 'avtt {command}'; {otherwise}")
+        raise JournalError(f"{where}: its data are in the Python that began it; {otherwise}")
     return parse_spec(facts.spec, where), Path(facts.base)
 
 

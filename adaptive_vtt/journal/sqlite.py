@@ -271,7 +271,7 @@ class SQLiteJournal:
         if (must_exist or read_only) and not self.path.is_file():
             raise JournalError(
                 f"journal {str(self.path)!r} does not exist; expected the folder that 'avtt audit "
-                "--out' wrote"
+                "--out' wrote (repeat that command if it ended before it wrote one)"
             )
         if not read_only and self.path.parent.is_file():
             raise JournalError(

@@ -79,7 +79,7 @@ def _names_column(frame: pd.DataFrame) -> str:
 
 
 def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
-    """Return the column with the longest texts, if they have 3 or more words on average, else "".
+    """Return the column with the longest texts, if they have 2 or more words on average, else "".
 
     It is "" as well if ``columns``, those of the audit, include texts.
     """
@@ -88,7 +88,7 @@ def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
     frame, named = _read(table), {columns["id"], *(columns["group"] or ())}
     words = {n: frame[n].str.split().map(len).mean() for n in map(str, frame) if n not in named}
     longest = max(words, key=words.__getitem__, default="")
-    return longest if words.get(longest, 0) >= 3 else ""
+    return longest if words.get(longest, 0) >= 2 else ""
 
 
 def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]]:

@@ -61,7 +61,7 @@ def resuming(facts: Facts, folder: Path | str, journal: Journal | None = None) -
     elif facts.spec is None and not facts.begun_by:
         command = (
             "the lines of Python that began it, with the same out= or journal=, and a higher limit "
-            "if it met one ('avtt resume' takes audits of a SPEC.toml)"
+            "if it met one ('avtt resume' needs data in files)"
         )
     return command + ("" if journal is None else cap_held_back(facts, journal))
 

@@ -362,6 +362,6 @@ def test_command_writes_counts_and_says_where(folder: Path, tmp_path: Path) -> N
 def test_command_wants_an_audit_that_it_began(folder: Path, audit: Audit, tmp_path: Path) -> None:
     Audit(audit.space, audit.model, journal=tmp_path / "journal.db").close()
     sentence = refused("export", str(tmp_path), "--failures", str(tmp_path / "out"))
-    assert "was not begun by 'avtt audit'; repeat the Python that began it" in sentence
+    assert "its data are in the Python that began it; repeat that Python" in sentence
     sentence = refused("export", str(tmp_path / "none"), "--failures", str(tmp_path / "out"))
     assert "does not exist" in sentence
