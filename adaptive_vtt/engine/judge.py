@@ -132,7 +132,7 @@ class Judge:
         """
         values = self._values(answer)
         cases = self._cases(call, values)
-        about = f", for sample {self.source(call).id!r}"
+        about = f", for sample {self.space.question(self.all_questions_of(call)[0]).sample_id!r}"
         with naming("oracle", self.space.oracle.code[-1], "judge", about):
             by_rule = self.space.oracle.judge_call([*cases.values()], values)
             outcomes = {

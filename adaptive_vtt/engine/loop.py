@@ -357,7 +357,7 @@ class Loop:
             self.draw_order.catch_up()
         unjudged = {n: drawn[n] for n, e in errors.items() if getattr(e, "part", "") == "oracle"}
         with self.step():
-            for hook in self.hooks:
+            for hook in self.hooks if unjudged else ():
                 hook.on_unjudged(self, unjudged, seconds)
         for hook in self.hooks:
             hook.after_answers(self)

@@ -29,6 +29,7 @@ DROP = " drop > "
 """Separator of the segmented concept and the threshold in the names of this oracle's concepts."""
 Metric = Literal["dice", "iou"]
 MetricOption = Annotated[Metric, Option("overlap of masks")]
+ThresholdOption = Annotated[float, Option("least overlap", gt=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,7 @@ class MaskScore(Scored):
         self.rates = MappingProxyType({f"1 - {metric}": 1})
 
     def view(self, dataset: Dataset) -> Dataset:
-        columns = range(len(dataset.concepts))
-        return View(dataset, dataset.concepts, columns, (UNKNOWN, UNKNOWN, 1))
+        return View(dataset, dataset.concepts, range(len(dataset.concepts)), (UNKNOWN, UNKNOWN, 1))
 
     def expect(self, premise: Premise) -> TrueMask | None:
         mask = TrueMask.of(premise.sample, premise.question.concept)
@@ -144,7 +144,7 @@ class MaskBelow(MaskScore):
     def __init__(
         self,
         metric: MetricOption = "dice",
-        threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.7,
+        threshold: ThresholdOption = 0.7,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         check_options(MaskBelow, {"metric": metric, "threshold": threshold}, "mask below")
@@ -244,7 +244,7 @@ class MaskConsistency(Agreement):
     def __init__(
         self,
         metric: MetricOption = "dice",
-        threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
+        threshold: ThresholdOption = 0.75,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         options = {"metric": metric, "threshold": threshold}

@@ -258,7 +258,7 @@ HIDDEN = ["kind", "concept", "side", "rate", "relation", "severity", "group", "v
 
 
 def census_map_section(evidence: Evidence) -> Section | None:
-    """Show mean loss per relation and concept; None of a single relation or concept."""
+    """Show mean loss per relation and concept; None for a single relation or concept."""
     means = evidence.counted.groupby(["relation", "concept"], sort=False)["loss"].mean()
     grid = 100 * means.unstack("concept", sort=False)
     if min(grid.shape) < 2:  # the table below says as much
